@@ -1,0 +1,7 @@
+"""Pure: importing this module defines every error of Toft."""
+
+from __future__ import annotations
+
+from toft.errors import access, backend, daemon, engine, lease, project
+
+__all__ = ["access", "backend", "daemon", "engine", "lease", "project"]

@@ -1,0 +1,26 @@
+"""Pure: errors about a project's files under supabase/."""
+
+from __future__ import annotations
+
+from toft.errors.shape import ToftError
+
+
+class MigrationFailed(ToftError):
+    code = "TOFT-PROJECT-MIGRATION"
+    status = 422
+    message = "{file}:{line}: {text} (SQLSTATE {sqlstate}, statement {statement})"
+    remedy = "{advice}"
+
+
+class FileUnreadable(ToftError):
+    code = "TOFT-PROJECT-FILE"
+    status = 422
+    message = "{file}:{line}: {cause}"
+    remedy = "{advice}"
+
+
+class ProjectUnknown(ToftError):
+    code = "TOFT-PROJECT-UNKNOWN"
+    status = 404
+    message = "the daemon has not seen project {digest} yet"
+    remedy = "send its files first"

@@ -1,0 +1,209 @@
+"""Pure: messages between toftd and a gateway worker.
+
+A worker listens on a Unix socket of its own; toftd connects. Each message is a four-byte big-endian length
+and a msgspec-JSON object tagged by `type`. Requests carry `seq` and are answered by `Done` or `Failed` with
+the same `seq`; notices (worker to daemon) have none. The worker outlives a daemon: on a new connection the
+daemon first sends `Hello` and gets `Attached`, the list of what is attached, and adopts it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class JwtKey(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A key that verifies (and, in Auth, signs) tokens: a JWK as JSON text, private part included."""
+
+    kid: str
+    alg: str
+    jwk: str
+    signs: bool = False
+
+    def __repr__(self) -> str:
+        return f"JwtKey(kid={self.kid!r}, alg={self.alg!r})"
+
+
+class Secrets(msgspec.Struct, frozen=True):
+    """Everything of a backend that must not be printed. Lives in the store and in the worker's memory."""
+
+    jwt_secret: str
+    jwt_keys: tuple[JwtKey, ...]
+    anon_key: str
+    service_role_key: str
+    publishable_key: str
+    secret_key: str
+    s3_access_key_id: str
+    s3_secret_access_key: str
+    #: login role → password: supabase_admin, postgres, authenticator, supabase_auth_admin,
+    #: supabase_storage_admin
+    passwords: dict[str, str]
+
+    def __repr__(self) -> str:
+        return "Secrets(…)"
+
+
+class RestSettings(msgspec.Struct, frozen=True):
+    """`[api]` of config.toml, as the Data API needs it."""
+
+    schemas: tuple[str, ...] = ("public", "graphql_public")
+    extra_search_path: tuple[str, ...] = ("public", "extensions")
+    max_rows: int | None = 1000
+
+
+class AuthSettings(msgspec.Struct, frozen=True):
+    """`[auth]` of config.toml: the part that the foundation reads; the Auth room widens it."""
+
+    site_url: str = "http://127.0.0.1:3000"
+    additional_redirect_urls: tuple[str, ...] = ()
+    jwt_expiry_seconds: int = 3600
+    enable_signup: bool = True
+    enable_anonymous_sign_ins: bool = False
+    minimum_password_length: int = 6
+    password_requirements: str = ""
+    email_enable_signup: bool = True
+    email_enable_confirmations: bool = False
+    enable_refresh_token_rotation: bool = True
+    refresh_token_reuse_interval_seconds: int = 10
+
+
+class StorageSettings(msgspec.Struct, frozen=True):
+    """`[storage]` of config.toml. Sizes in bytes."""
+
+    enabled: bool = True
+    file_size_limit_bytes: int = 50 * 1024 * 1024
+
+
+class ServiceSettings(msgspec.Struct, frozen=True):
+    """What config.toml says about the three services; part of a project template's key."""
+
+    rest: RestSettings = RestSettings()
+    auth: AuthSettings = AuthSettings()
+    storage: StorageSettings = StorageSettings()
+
+
+class BackendSpec(msgspec.Struct, frozen=True):
+    """All that a worker needs to serve one backend."""
+
+    backend_id: str
+    #: names the schema cache that backends of one template share
+    template_key: str
+    http_port: int
+    db_port: int
+    #: the postmaster's private Unix socket file
+    socket_path: str
+    #: where Storage keeps its objects
+    objects_path: str
+    settings: ServiceSettings
+    secrets: Secrets
+    #: False: the postmaster is stopped; the first connection asks the daemon to `Wake` it
+    is_awake: bool = True
+    #: client connections on the SQL port at a time
+    max_sql_connections: int = 30
+    #: connections of each service's own pool
+    max_pool: int = 4
+
+
+class Hello(msgspec.Struct, frozen=True, tag=True):
+    """First message of a daemon. Answered by `Attached`."""
+
+    seq: int
+    version: str
+
+
+class Attach(msgspec.Struct, frozen=True, tag=True):
+    """Serve this backend: listen on both ports. Idempotent for an equal spec.
+
+    Failed with code `port-taken` when a port cannot be bound.
+    """
+
+    seq: int
+    spec: BackendSpec
+
+
+class Detach(msgspec.Struct, frozen=True, tag=True):
+    """Close both ports and every connection of the backend, drop its secrets. Idempotent."""
+
+    seq: int
+    backend_id: str
+
+
+class Relisten(msgspec.Struct, frozen=True, tag=True):
+    """Move a backend to other ports (for `--port`, `--db-port`)."""
+
+    seq: int
+    backend_id: str
+    http_port: int
+    db_port: int
+
+
+class SetAwake(msgspec.Struct, frozen=True, tag=True):
+    """The postmaster runs (waiting connections go on) or has stopped (close pools, ask before dialling)."""
+
+    seq: int
+    backend_id: str
+    is_awake: bool
+    #: why it cannot run, when it will not come back: waiting connections are refused with this text
+    failure: str | None = None
+
+
+class AskUsage(msgspec.Struct, frozen=True, tag=True):
+    """Answered by `Usage`."""
+
+    seq: int
+
+
+class Shutdown(msgspec.Struct, frozen=True, tag=True):
+    """End the worker: close everything and exit."""
+
+    seq: int
+
+
+type ToWorker = Hello | Attach | Detach | Relisten | SetAwake | AskUsage | Shutdown
+
+
+class Done(msgspec.Struct, frozen=True, tag=True):
+    """The request with this `seq` was carried out."""
+
+    seq: int
+
+
+class Failed(msgspec.Struct, frozen=True, tag=True):
+    """It was not. `code`: `port-taken`, `unknown-backend`, `internal`."""
+
+    seq: int
+    code: str
+    message: str
+
+
+class Attached(msgspec.Struct, frozen=True, tag=True):
+    """Answer to `Hello`: version of the worker's code, and what is attached: id → (http_port, db_port)."""
+
+    seq: int
+    version: str
+    pid: int
+    backends: dict[str, tuple[int, int]]
+
+
+class BackendUsage(msgspec.Struct, frozen=True):
+    """What a backend did. Times are seconds before now on the worker's clock."""
+
+    idle_seconds: float
+    sql_connections: int
+    http_in_flight: int
+    requests: int
+
+
+class Usage(msgspec.Struct, frozen=True, tag=True):
+    """Answer to `AskUsage`."""
+
+    seq: int
+    backends: dict[str, BackendUsage]
+
+
+class Wake(msgspec.Struct, frozen=True, tag=True):
+    """Notice: a connection waits for this backend's postmaster (asleep, or not answering: it may have died)."""
+
+    backend_id: str
+
+
+type FromWorker = Done | Failed | Attached | Usage | Wake
