@@ -1,0 +1,5 @@
+"""Fixtures, one file per concern under `tests/kit/`. A new one is added to this list by its name."""
+
+from __future__ import annotations
+
+pytest_plugins: list[str] = []
