@@ -63,7 +63,7 @@ class TokenFault(enum.Enum):
 
 
 class TokenError(Exception):
-    """A token that does not verify. `detail` is the claim's name, the number of parts, or a library's reason."""
+    """A token that does not verify. `detail`: the claim's name, the number of parts, or a reason."""
 
     def __init__(self, fault: TokenFault, detail: str = "") -> None:
         super().__init__(fault.value)
