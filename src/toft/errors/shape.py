@@ -69,7 +69,7 @@ def from_json(problem: dict[str, object]) -> ToftError:
     known = ToftError.by_code.get(str(problem.get("code")))
     if known is not None and isinstance(facts, dict):
         try:
-            return known(**facts)
+            return known(**facts)  # pyright: ignore[reportUnknownArgumentType] -- JSON; a wrong fact fails to format
         except (KeyError, IndexError):
             pass
     return ToftError(cause=str(problem.get("title", "unknown error")))
