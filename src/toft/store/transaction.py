@@ -1,0 +1,25 @@
+"""One transaction: statements that are all kept or none."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+type Value = str | int | float | bytes | None
+
+
+class Transaction:
+    """Handed out by `Store.transaction`; statements run at once, and count when its block ends well."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def execute(self, sql: str, *params: Value) -> int:
+        """Run one statement; the number of rows it changed."""
+        return self._connection.execute(sql, params).rowcount
+
+    def rows(self, sql: str, *params: Value) -> list[tuple[Any, ...]]:
+        """All rows of one query."""
+        return self._connection.execute(sql, params).fetchall()
