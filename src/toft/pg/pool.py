@@ -1,0 +1,184 @@
+"""A pool that holds nothing while nobody asks.
+
+Connections are opened on demand, lent last in first out, and closed when idle: surplus ones soon, the last
+one after a minute. A task may be cancelled at any moment, also in the very tick in which it is handed a
+connection; the connection then goes back. A connection with a cancelled query comes back when it has settled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Final
+
+from toft.pg.connection import Connection
+from toft.pg.sqlstate import ConnectionLost
+
+SURPLUS_SECONDS: Final = 10.0
+
+
+class PoolClosed(ConnectionLost):
+    """The pool was closed: its backend has been detached or put to sleep."""
+
+
+class Pool:
+    """Lends connections that `dial` opens; at most `max_size` exist at a time."""
+
+    def __init__(
+        self,
+        dial: Callable[[], Awaitable[Connection]],
+        max_size: int = 4,
+        idle_seconds: float = 60.0,
+    ) -> None:
+        self._dial = dial
+        self._max_size = max_size
+        self._idle_seconds = idle_seconds
+        self._surplus_seconds = min(SURPLUS_SECONDS, idle_seconds)
+        self._free: list[tuple[Connection, float]] = []
+        #: all that exist, those being dialled not included
+        self._all: set[Connection] = set()
+        self._dialling = 0
+        #: resolved with a connection, or with None: try again, there may be room for another
+        self._waiting: deque[asyncio.Future[Connection | None]] = deque()
+        self._idle_timer: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    @property
+    def size(self) -> int:
+        """Connections that exist or are being opened."""
+        return len(self._all) + self._dialling
+
+    @property
+    def in_use(self) -> int:
+        return self.size - len(self._free)
+
+    def lend(self) -> Loan:
+        """`async with pool.lend() as connection`. Raises what `dial` raises, or `PoolClosed`."""
+        return Loan(self)
+
+    def close(self) -> None:
+        """Close all connections at once, lent ones too, and refuse whoever waits or comes later."""
+        self._is_closed = True
+        self.drop_connections()
+        while self._waiting:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_exception(PoolClosed("the pool was closed"))
+
+    def drop_connections(self) -> None:
+        """Close all connections at once; the next loan opens a new one."""
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
+        self._free.clear()
+        for connection in tuple(self._all):
+            connection.close()
+
+    # What a Loan calls.
+
+    async def take(self) -> Connection:
+        enqueue = self._waiting.append
+        while True:
+            if self._is_closed:
+                raise PoolClosed("the pool was closed")
+            while self._free:
+                connection = self._free.pop()[0]
+                if not connection.is_broken:
+                    return connection
+            if self.size < self._max_size:
+                return await self._open()
+            waiter: asyncio.Future[Connection | None] = asyncio.get_running_loop().create_future()
+            enqueue(waiter)
+            enqueue = self._waiting.appendleft  # whoever has to try again keeps its place
+            try:
+                handed = await waiter
+            except asyncio.CancelledError:
+                if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+                    self._pass_on(waiter.result())
+                raise
+            if handed is not None:
+                if not handed.is_broken:
+                    return handed
+                self._pass_on(None)
+
+    def give_back(self, connection: Connection) -> None:
+        settling = connection.settling
+        if settling is not None:
+            settling.add_done_callback(lambda _: self.give_back(connection))
+        elif connection.is_broken:
+            return
+        elif self._is_closed or connection.is_in_transaction:
+            connection.close()
+        else:
+            self._pass_on(connection)
+
+    async def _open(self) -> Connection:
+        self._dialling += 1
+        try:
+            connection = await self._dial()
+        except BaseException:
+            self._dialling -= 1
+            self._pass_on(None)
+            raise
+        self._dialling -= 1
+        self._all.add(connection)
+        connection.on_lost = lambda: self._lost(connection)
+        if connection.is_broken:
+            self._lost(connection)
+        if self._is_closed:
+            connection.close()
+            raise PoolClosed("the pool was closed")
+        return connection
+
+    def _lost(self, connection: Connection) -> None:
+        self._all.discard(connection)
+        self._free = [item for item in self._free if item[0] is not connection]
+        self._pass_on(None)
+
+    def _pass_on(self, connection: Connection | None) -> None:
+        """Hand a connection, or the room for one, to whoever has waited longest."""
+        while self._waiting:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(connection)
+                return
+        if connection is not None:
+            loop = asyncio.get_running_loop()
+            self._free.append((connection, loop.time()))
+            if self._idle_timer is None:
+                self._idle_timer = loop.call_later(self._surplus_seconds, self._close_idle)
+
+    def _close_idle(self) -> None:
+        """Close what has been idle too long. `_free` is a stack, so its first was used longest ago."""
+        self._idle_timer = None
+        loop = asyncio.get_running_loop()
+        while self._free:
+            connection, since = self._free[0]
+            is_last = len(self._all) == 1
+            due_in = since + (self._idle_seconds if is_last else self._surplus_seconds) - loop.time()
+            if due_in > 0:
+                self._idle_timer = loop.call_later(due_in, self._close_idle)
+                return
+            connection.close()
+
+
+class Loan:
+    """One use of a connection."""
+
+    __slots__ = ("_connection", "_pool")
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._connection: Connection | None = None
+
+    async def __aenter__(self) -> Connection:
+        connection = self._connection = await self._pool.take()
+        return connection
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._connection is not None:
+            self._pool.give_back(self._connection)
