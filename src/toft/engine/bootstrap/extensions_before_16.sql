@@ -1,0 +1,1 @@
+create extension pgjwt with schema extensions;
