@@ -136,7 +136,7 @@ def _choice(*words: str) -> Callable[[str], str]:
 def _path(text: str) -> str:
     if not text:
         raise ValueError("it takes a path")
-    return os.path.realpath(os.path.expanduser(text))  # noqa: PTH111 -- see above
+    return os.path.realpath(os.path.expanduser(text))
 
 
 def _optional_path(text: str) -> str | None:
@@ -270,7 +270,7 @@ def load(environ: Mapping[str, str] | None = None, flags: Mapping[str, str] | No
 
 def _read_file(path: str) -> Mapping[str, str]:
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 -- pathlib is too slow for the quick path
+        with open(path, "rb") as file:
             data = file.read()
     except (FileNotFoundError, NotADirectoryError):
         return {}

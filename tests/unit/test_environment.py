@@ -45,7 +45,7 @@ PGHOST PGPORT PGUSER PGPASSWORD PGDATABASE S3_ACCESS_KEY_ID S3_SECRET_ACCESS_KEY
 TOFT_INSTANCE_ID SUPAPOOL_INSTANCE_ID
 NEXT_PUBLIC_SUPABASE_URL VITE_SUPABASE_ANON_KEY PUBLIC_SUPABASE_PUBLISHABLE_KEY SVELTE_PUBLIC_SUPABASE_URL
 EXPO_PUBLIC_SUPABASE_URL GATSBY_SUPABASE_URL NUXT_PUBLIC_SUPABASE_KEY REACT_APP_SUPABASE_ANON_KEY
-""".split()
+"""
 
 
 def is_browser_name(name: str) -> bool:
@@ -57,7 +57,7 @@ def is_browser_name(name: str) -> bool:
 
 def test_every_promised_name_is_set() -> None:
     """A command finds every promised name."""
-    assert set(PROMISED) <= set(environment.variables(LEASE))
+    assert set(PROMISED.split()) <= set(environment.variables(LEASE))
 
 
 @pytest.mark.parametrize("name", sorted(environment.NAMES))

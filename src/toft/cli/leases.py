@@ -1,0 +1,46 @@
+"""Which lease is meant: by its id, by its label, by where one is, or because there is only one."""
+
+from __future__ import annotations
+
+from toft.errors.lease import LeaseAmbiguous, LeaseNotFound
+from toft.protocol import plain_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from toft.cli.context import Context
+    from toft.client.backend import Daemon
+    from toft.protocol.plain_json import Json
+
+
+def list_leases(daemon: Daemon) -> list[dict[str, Json]]:
+    """The live leases, oldest first, without their secrets."""
+    leases = daemon.call("GET", "/v1/leases")["leases"]
+    return [plain_json.as_object(lease) for lease in leases] if isinstance(leases, list) else []
+
+
+def find_lease(context: Context, daemon: Daemon) -> str:
+    """The id of the lease that the first operand names.
+
+    Without one: the lease of the `toft run` that this runs under, else the only live one.
+    """
+    operands = context.arguments.operands
+    if not operands and context.environ.get("TOFT_INSTANCE_ID"):
+        return context.environ["TOFT_INSTANCE_ID"]
+    leases = list_leases(daemon)
+    if operands:
+        name = operands[0]
+        leases = [lease for lease in leases if lease["id"] == name] or [
+            lease for lease in leases if lease["label"] == name
+        ]
+        if not leases:
+            raise LeaseNotFound(lease=name)
+    if len(leases) == 1:
+        return str(leases[0]["id"])
+    if leases:
+        raise LeaseAmbiguous(count=len(leases))
+    raise LeaseNotFound(lease="")
+
+
+def show_lease(context: Context, daemon: Daemon) -> dict[str, Json]:
+    """The lease that is meant, with all that its holder needs."""
+    return daemon.call("GET", f"/v1/leases/{find_lease(context, daemon)}")
