@@ -33,12 +33,13 @@ alter default privileges for role supabase_auth_admin in schema auth
 grant usage on schema storage to anon, authenticated, service_role;
 grant usage on schema storage to postgres with grant option;
 grant all on schema storage to supabase_storage_admin, dashboard_user;
-alter default privileges for role supabase_admin, supabase_storage_admin in schema storage
+-- Its tables are the Storage service's, which grants on each what it means to.
+alter default privileges for role supabase_admin in schema storage
   grant all on tables to postgres, anon, authenticated, service_role;
-alter default privileges for role supabase_admin, supabase_storage_admin in schema storage
-  grant all on functions to postgres, anon, authenticated, service_role, dashboard_user;
-alter default privileges for role supabase_admin, supabase_storage_admin in schema storage
-  grant all on sequences to postgres, anon, authenticated, service_role, dashboard_user;
+alter default privileges for role supabase_admin in schema storage
+  grant all on functions to postgres, anon, authenticated, service_role;
+alter default privileges for role supabase_admin in schema storage
+  grant all on sequences to postgres, anon, authenticated, service_role;
 
 -- realtime ---------------------------------------------------------------------------------------
 grant usage on schema realtime to anon, authenticated, service_role;

@@ -17,7 +17,7 @@ create function sign(payload json, secret text, algorithm text default 'HS256') 
 language sql immutable
 begin atomic
   select signables || '.' || @extschema@.algorithm_sign(signables, secret, algorithm)
-  from (select @extschema@.url_encode(convert_to(json_build_object('alg', algorithm, 'typ', 'JWT')::text, 'UTF8'))
+  from (select @extschema@.url_encode(convert_to('{"alg":"' || algorithm || '","typ":"JWT"}', 'UTF8'))
             || '.' || @extschema@.url_encode(convert_to(payload::text, 'UTF8'))) t (signables);
 end;
 

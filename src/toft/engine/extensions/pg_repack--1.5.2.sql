@@ -1,0 +1,1 @@
+-- Toft's stand-in for pg_repack: empty, nothing is repacked.

@@ -1,0 +1,1 @@
+-- Toft's stand-in for pgaudit: empty, nothing is audited. Its settings can be set and have no effect.
