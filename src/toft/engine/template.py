@@ -1,0 +1,353 @@
+"""Templates: stopped data directories, named by what went into them, from which backends are cloned.
+
+A *base* template is an engine and the bootstrap scripts; a *project* template is a base with a project's
+migrations, made elsewhere and handed to `seal`. Both are made under another name and renamed when they are
+complete, and are never written to again. They are lean, since each file costs every clone: one database and
+a small template1 (for CREATE DATABASE), 1 MB of write-ahead log, no free space or visibility maps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import pwd
+import secrets
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from toft.engine import conf, postmaster
+from toft.engine.bootstrap import SUPERUSER, Bootstrap
+from toft.engine.postmaster import PostmasterSpec
+from toft.engine.prepare import Engine
+from toft.errors.engine import TemplateFailed
+from toft.host import probe, processes
+from toft.host.confine import Confinement, Method, confine
+from toft.host.files import remove_tree, sync_directory, write_atomically
+from toft.pg.connection import Connection, connect
+from toft.pg.quote import identifier, literal
+from toft.pg.scram import verifier
+from toft.pg.sqlstate import PostgresError
+
+#: Raise it when the way of making one changes.
+_FORMAT = "1"
+
+type Kind = Literal["base", "project"]
+
+
+class Template(msgspec.Struct, frozen=True):
+    """A stopped data directory. `password` is that of `supabase_admin` in it; no other role has one."""
+
+    key: str
+    kind: Kind
+    path: Path
+    engine_id: str
+    password: str
+
+    def __repr__(self) -> str:
+        return f"Template({self.key!r})"
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """What is in a template's data directory. All directories have mode 0700, all files 0600.
+
+    files: (name, size, used); what lies between used and size is zeros.
+    """
+
+    directories: tuple[str, ...]
+    files: tuple[tuple[str, int, int], ...]
+
+
+class Launch(msgspec.Struct, frozen=True):
+    """How postmasters that serve nobody are started here: where sockets go, as whom, behind what walls."""
+
+    run_dir: Path
+    uid: int | None
+    confinement: Method
+
+
+class _Record(msgspec.Struct, frozen=True):
+    """template.json."""
+
+    kind: Kind
+    engine_id: str
+    password: str
+
+
+def base_key(engine: Engine, bootstrap: Bootstrap) -> str:
+    """The name of the template that this engine and these scripts make."""
+    parts = (_FORMAT, engine.id, bootstrap.version, conf.render_conf(engine.major), conf.HBA)
+    return "base-" + hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
+
+
+def load_template(templates_dir: Path, key: str) -> Template | None:
+    """The template of this name, if it is complete: every file is there in its full size."""
+    folder = templates_dir / key
+    try:
+        record = msgspec.json.decode((folder / "template.json").read_bytes(), type=_Record)
+        template = Template(
+            key=key,
+            kind=record.kind,
+            path=folder / "pgdata",
+            engine_id=record.engine_id,
+            password=record.password,
+        )
+        manifest = read_manifest(template)
+        if all((template.path / name).stat().st_size == size for name, size, _ in manifest.files):
+            return template
+    except (FileNotFoundError, NotADirectoryError, msgspec.MsgspecError):
+        pass
+    return None
+
+
+def list_templates(templates_dir: Path) -> list[tuple[str, float]]:
+    """Keys of all templates and when each was last used (`touch`), the longest unused first."""
+    found: list[tuple[str, float]] = []
+    with suppress(FileNotFoundError):
+        for folder in templates_dir.iterdir():
+            with suppress(FileNotFoundError, NotADirectoryError):
+                if not folder.name.startswith("."):
+                    found.append((folder.name, (folder / "template.json").stat().st_mtime))
+    return sorted(found, key=lambda pair: pair[1])
+
+
+def touch(template: Template) -> None:
+    """Note that the template was used now."""
+    with suppress(FileNotFoundError):
+        os.utime(template.path.parent / "template.json")
+
+
+def remove_template(templates_dir: Path, key: str) -> None:
+    """Remove a template. First its name goes, so that nobody takes a half-removed one for whole."""
+    gone = templates_dir / f".removed-{key}-{secrets.token_hex(4)}"
+    with suppress(FileNotFoundError):
+        (templates_dir / key).rename(gone)
+    remove_tree(gone)
+
+
+def remove_unfinished(templates_dir: Path) -> None:
+    """Remove what builders and removers that were killed have left. Not while one of them works."""
+    with suppress(FileNotFoundError):
+        for path in templates_dir.iterdir():
+            if path.name.startswith("."):
+                remove_tree(path)
+
+
+def read_manifest(template: Template) -> Manifest:
+    return msgspec.json.decode((template.path.parent / "manifest.json").read_bytes(), type=Manifest)
+
+
+def seal(
+    folder: Path, templates_dir: Path, key: str, *, kind: Kind, engine_id: str, password: str
+) -> Template:
+    """Turn `folder`, which holds the data directory `pgdata` of a cleanly stopped cluster, into a template.
+
+    `folder` must be on the same disk as `templates_dir`. If the template exists already, that one wins.
+    """
+    data_dir = folder / "pgdata"
+    if (data_dir / "postmaster.pid").exists():
+        raise TemplateFailed(engine=engine_id, cause="its cluster was not stopped cleanly")
+    _strip(data_dir)
+    manifest = _take_stock(data_dir)
+    record = _Record(kind=kind, engine_id=engine_id, password=password)
+    write_atomically(folder / "manifest.json", msgspec.json.encode(manifest))
+    write_atomically(folder / "template.json", msgspec.json.encode(record))
+    for path in folder.iterdir():
+        if path.name not in ("pgdata", "manifest.json", "template.json"):
+            remove_tree(path)
+    with suppress(OSError):
+        folder.rename(templates_dir / key)
+    template = load_template(templates_dir, key)
+    if template is None:
+        raise TemplateFailed(engine=engine_id, cause=f"{templates_dir / key} is in the way")
+    remove_tree(folder)
+    sync_directory(templates_dir)
+    return template
+
+
+_DISPENSABLE = {"postmaster.opts", "pg_internal.init", "pgstat.stat", "global.stat"}
+
+
+def _strip(data_dir: Path) -> None:
+    """Remove what the server makes again by itself."""
+    for folder, directories, files in os.walk(data_dir):
+        inside = Path(folder)
+        for name in files:
+            if name in _DISPENSABLE or name.endswith(("_fsm", "_vm")):
+                (inside / name).unlink()
+        for name in directories:
+            (inside / name).chmod(0o700)
+
+
+def _take_stock(data_dir: Path) -> Manifest:
+    directories: list[str] = []
+    files: list[tuple[str, int, int]] = []
+    root = os.geteuid() == 0
+    for folder, names, plain in os.walk(data_dir):
+        inside = Path(folder)
+        names.sort()
+        if root:
+            os.chown(inside, 0, 0)
+        directories += [str((inside / name).relative_to(data_dir)) for name in names]
+        for name in sorted(plain):
+            path = inside / name
+            content = path.read_bytes()
+            used = len(content.rstrip(b"\0"))
+            files.append((str(path.relative_to(data_dir)), len(content), used))
+            if root:
+                os.chown(path, 0, 0)
+    return Manifest(directories=tuple(directories), files=tuple(files))
+
+
+async def build_base(engine: Engine, bootstrap: Bootstrap, templates_dir: Path, launch: Launch) -> Template:
+    """Make the base template of an engine, or return the one that is there. Takes seconds.
+
+    Raises TemplateFailed; leaves nothing behind then.
+    """
+    key = base_key(engine, bootstrap)
+    existing = load_template(templates_dir, key)
+    if existing is not None:
+        return existing
+    work = templates_dir / f".building-{key}-{secrets.token_hex(4)}"
+    try:
+        _make_passable(templates_dir)
+        _make_passable(work)
+        password = secrets.token_urlsafe(24)
+        await asyncio.to_thread(_initdb, engine, work, password, launch)
+        await _fill(engine, bootstrap, work, password, launch)
+        return await asyncio.to_thread(
+            seal, work, templates_dir, key, kind="base", engine_id=engine.id, password=password
+        )
+    except PostgresError as error:
+        raise TemplateFailed(
+            engine=engine.id, cause=f"{error.message} (SQLSTATE {error.sqlstate})"
+        ) from error
+    except OSError as error:
+        raise TemplateFailed(engine=engine.id, cause=str(error)) from error
+    finally:
+        remove_tree(work)
+
+
+def _make_passable(folder: Path) -> None:
+    """A folder through which the owners of clusters reach theirs, without seeing the others."""
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o711)
+
+
+def _initdb(engine: Engine, work: Path, password: str, launch: Launch) -> None:
+    data_dir, secret = work / "pgdata", work / "password"
+    data_dir.mkdir(mode=0o700)
+    secret.touch(mode=0o600)
+    secret.write_text(password)
+    uid = launch.uid
+    if uid is not None and launch.confinement != "bubblewrap":
+        uid = pwd.getpwnam("nobody").pw_uid  # initdb insists on a user that has a name
+    _give([data_dir, secret], uid)
+    line = conf.initdb_line(
+        str(engine.bin_dir / "initdb"),
+        str(data_dir),
+        str(secret),
+        engine.major,
+        has_utf8_locale=probe.has_locale("C.UTF-8"),
+    )
+    answer = processes.run(confine(_initdb_walls(engine, work, uid, launch), line), engine.environment())
+    secret.unlink()
+    if answer.status != 0:
+        said = (answer.errors or answer.output).strip()[-500:]
+        raise TemplateFailed(engine=engine.id, cause=f"initdb: {said}")
+    for name, text in (("postgresql.conf", conf.render_conf(engine.major)), ("pg_hba.conf", conf.HBA)):
+        (data_dir / name).write_text(text)
+    (data_dir / "pg_ident.conf").write_text("")
+    if uid != launch.uid:
+        _give([data_dir, *data_dir.rglob("*")], launch.uid)
+
+
+def _initdb_walls(engine: Engine, work: Path, uid: int | None, launch: Launch) -> Confinement:
+    """initdb meets nothing of a tenant, but it asks for its user's name and needs a shell."""
+    if launch.confinement != "bubblewrap":
+        return Confinement(method="none" if uid is None else "setpriv", uid=uid)
+    who = os.geteuid() if uid is None else uid
+    names = work / "passwd"
+    names.write_text(f"toft:x:{who}:{who}::/:/bin/sh\n")
+    names.chmod(0o644)
+    walls = postmaster.walls(engine, launch.confinement, uid, [work])
+    return msgspec.structs.replace(
+        walls,
+        read_only=(*walls.read_only, "/usr/bin"),
+        links=(*walls.links, ("/bin", "usr/bin")),
+        placed=((str(names), "/etc/passwd"),),
+        has_devices=True,
+    )
+
+
+def _give(paths: Iterable[Path], uid: int | None) -> None:
+    if uid is not None:
+        for path in paths:
+            os.chown(path, uid, uid)
+
+
+async def _fill(engine: Engine, bootstrap: Bootstrap, work: Path, password: str, launch: Launch) -> None:
+    """Run the scripts, slim the cluster, and stop it cleanly."""
+    spec = PostmasterSpec(
+        engine=engine,
+        data_dir=work / "pgdata",
+        socket_dir=launch.run_dir / f"t{secrets.token_hex(6)}",
+        log_path=work / "log",
+        uid=launch.uid,
+        confinement=launch.confinement,
+        settings={"max_wal_size": "512MB"},
+    )
+    running = await postmaster.start(spec)
+    try:
+        await _run_scripts(spec, bootstrap, password)
+        await _slim(spec, password)
+        await postmaster.stop(running, "fast")
+    finally:
+        await postmaster.stop(running, "immediate")
+        remove_tree(spec.socket_dir)
+
+
+async def _run_scripts(spec: PostmasterSpec, bootstrap: Bootstrap, password: str) -> None:
+    path = str(spec.socket_path)
+    admin = await connect(path, SUPERUSER, password)
+    try:
+        await _set_password(admin, SUPERUSER, password)
+        roles: set[str] = set()
+        for script in bootstrap.scripts:
+            if script.role != SUPERUSER and script.role not in roles:
+                await _set_password(admin, script.role, password)
+                roles.add(script.role)
+            session = await connect(path, script.role, password)
+            try:
+                await session.script(script.sql)
+            except PostgresError as error:
+                raise TemplateFailed(engine=spec.engine.id, cause=f"{script.name}.sql: {error}") from error
+            finally:
+                session.close()
+        for role in sorted(roles):
+            await admin.script(f"alter role {identifier(role)} password null")
+    finally:
+        admin.close()
+
+
+async def _set_password(admin: Connection, role: str, password: str) -> None:
+    secret = literal(verifier(password, secrets.token_bytes(16), 1))
+    await admin.script(f"alter role {identifier(role)} password {secret}")
+
+
+async def _slim(spec: PostmasterSpec, password: str) -> None:
+    """Make the cluster as small as it can be: fewer files, no dead rows, hint bits set."""
+    for database in ("postgres", "template1"):
+        session = await connect(str(spec.socket_path), SUPERUSER, password, database)
+        try:
+            if database == "postgres":
+                await session.script("alter database template0 is_template false")
+                await session.script("drop database template0")
+            await session.script("vacuum (full, freeze)")
+            await session.script("checkpoint")
+        finally:
+            session.close()
