@@ -57,13 +57,16 @@ _STEPS = (
     _Step("roles_from_16", from_major=16),
     _Step("schemas"),
     _Step("parameters"),
-    _Step("private"),
+    _Step("freshness"),
+    _Step("guard"),
+    _Step("after_ddl"),
+    _Step("stand_ins"),
     _Step("extensions", role="postgres"),
     _Step("extensions_before_16", role="postgres", before_major=16),
     _SERVICES,
     _Step("members_before_16", before_major=16),
     _Step("members_from_16", from_major=16),
-    _Step("watch"),
+    _Step("triggers"),
 )
 
 

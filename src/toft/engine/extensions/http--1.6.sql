@@ -20,14 +20,15 @@ language sql immutable
 return row(field, value)::http_header;
 
 create function urlencode(string bytea) returns text
-language plpgsql immutable strict set search_path = '' as $$
+language plpgsql immutable strict set search_path = pg_catalog, pg_temp as $$
 declare
   coded text := '';
   octet integer;
 begin
   for i in 0 .. length(string) - 1 loop
     octet := get_byte(string, i);
-    coded := coded || case when octet between 1 and 127 and chr(greatest(octet, 1)) ~ '^[A-Za-z0-9_.*-]$' then chr(octet)
+    coded := coded || case
+      when octet between 1 and 127 and chr(greatest(octet, 1)) ~ '^[A-Za-z0-9_.*-]$' then chr(octet)
       when octet = 32 then '+' else '%' || upper(lpad(to_hex(octet), 2, '0')) end;
   end loop;
   return coded;
@@ -38,7 +39,7 @@ return @extschema@.urlencode(convert_to(string, 'UTF8'));
 create function urlencode(data jsonb) returns text
 language sql immutable strict
 begin atomic
-  select string_agg(@extschema@.urlencode(convert_to(key, 'UTF8')) || '=' || @extschema@.urlencode(convert_to(value, 'UTF8')), '&')
+  select string_agg(@extschema@.urlencode(key) || '=' || @extschema@.urlencode(value), '&')
   from jsonb_each_text(data);
 end;
 
@@ -53,7 +54,8 @@ language sql
 return @extschema@.http(row('POST', uri, null, content_type, content)::http_request);
 create function http_post(uri varchar, data jsonb) returns http_response
 language sql
-return @extschema@.http(row('POST', uri, null, 'application/x-www-form-urlencoded', @extschema@.urlencode(data))::http_request);
+return @extschema@.http(
+  row('POST', uri, null, 'application/x-www-form-urlencoded', @extschema@.urlencode(data))::http_request);
 create function http_put(uri varchar, content varchar, content_type varchar) returns http_response
 language sql
 return @extschema@.http(row('PUT', uri, null, content_type, content)::http_request);

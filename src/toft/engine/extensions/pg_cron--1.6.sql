@@ -37,14 +37,14 @@ create policy cron_job_run_details_policy on cron.job_run_details using (usernam
 
 -- "5 fields of crontab", "N seconds", or @hourly and the like.
 create function cron._check(schedule text) returns text
-language plpgsql immutable strict set search_path = '' as $$
+language plpgsql immutable strict set search_path = pg_catalog, pg_temp as $$
 declare
   field constant text := '(\*|\d+(-\d+)?|[A-Za-z]{3}(-[A-Za-z]{3})?)(/\d+)?';
   fields constant text := field || '(,' || field || ')*';
 begin
   if schedule ~* '^\s*@(yearly|annually|monthly|weekly|daily|midnight|hourly|reboot)\s*$'
      or (schedule ~* '^\s*\d{1,2}\s+seconds?\s*$' and substring(schedule from '\d+')::integer between 1 and 59)
-     or schedule ~ ('^\s*' || fields || '(\s+' || fields || ')\s+(\$|' || fields || ')(\s+' || fields || '){2}\s*$') then
+     or schedule ~ format('^\s*%1$s\s+%1$s\s+(\$|%1$s)\s+%1$s\s+%1$s\s*$', fields) then
     return schedule;
   end if;
   raise exception using errcode = '22023', message = format('invalid schedule: %s', schedule),
@@ -73,7 +73,7 @@ return cron._put(job_name, schedule, command, null, true);
 create function cron.schedule_in_database(
   job_name text, schedule text, command text, database text, username text default null, active boolean default true)
 returns bigint
-language plpgsql volatile set search_path = '' as $$
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
   if username is distinct from current_user and username is not null then
     raise exception using errcode = '42501', message = 'must be superuser to create a job for another role';
@@ -85,7 +85,7 @@ create function cron.alter_job(
   job_id bigint, schedule text default null, command text default null, database text default null,
   username text default null, active boolean default null)
 returns void
-language plpgsql volatile set search_path = '' as $$
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
   wanted alias for active;
 begin
@@ -104,7 +104,7 @@ begin
 end $$;
 
 create function cron.unschedule(job_id bigint) returns boolean
-language plpgsql volatile set search_path = '' as $$
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
   delete from cron.job j where j.jobid = job_id and j.username = current_user;
   if not found then
@@ -114,7 +114,7 @@ begin
 end $$;
 
 create function cron.unschedule(job_name text) returns boolean
-language plpgsql volatile set search_path = '' as $$
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
   delete from cron.job j where j.jobname = job_name and j.username = current_user;
   if not found then

@@ -34,8 +34,8 @@ begin
            'deprecated', 'format', 'additionalProperties' then
         null;  -- says nothing about validity, or is looked at beside `properties`
       when 'type' then
-        if not @extschema@._jsonschema_type(instance) && array(
-            select jsonb_array_elements_text(case jsonb_typeof(rule) when 'array' then rule else jsonb_build_array(rule) end)) then
+        if not @extschema@._jsonschema_type(instance) && array(select jsonb_array_elements_text(
+            case jsonb_typeof(rule) when 'array' then rule else jsonb_build_array(rule) end)) then
           faults := faults || format('%s is not of type %s', at, rule);
         end if;
       when 'enum' then
@@ -65,7 +65,8 @@ begin
       when 'items' then
         if kind = 'array' then
           if jsonb_typeof(rule) = 'array' then
-            raise exception using errcode = '0A000', message = 'pg_jsonschema is a stand-in: `items` as an array is not known';
+            raise exception using errcode = '0A000',
+              message = 'pg_jsonschema is a stand-in: `items` as an array is not known';
           end if;
           for part, good in select * from jsonb_array_elements(instance) with ordinality loop
             faults := faults || @extschema@._jsonschema_errors(rule, part, place || '/' || (good - 1));
@@ -141,7 +142,8 @@ begin
   end loop;
   if kind = 'object' and schema ? 'additionalProperties' then
     if schema ? 'patternProperties' then
-      raise exception using errcode = '0A000', message = 'pg_jsonschema is a stand-in: patternProperties is not known';
+      raise exception using errcode = '0A000',
+        message = 'pg_jsonschema is a stand-in: patternProperties is not known';
     end if;
     for name in select k from jsonb_object_keys(instance) k where not coalesce(schema -> 'properties', '{}') ? k loop
       faults := faults || @extschema@._jsonschema_errors(

@@ -32,7 +32,7 @@ create type net.http_response as (status_code integer, headers jsonb, body text)
 create type net.http_response_result as (status net.request_status, message text, response net.http_response);
 
 create function net._urlencode_string(string varchar) returns text
-language plpgsql immutable strict set search_path = '' as $$
+language plpgsql immutable strict set search_path = pg_catalog, pg_temp as $$
 declare
   coded text := '';
   octet integer;
@@ -77,7 +77,7 @@ create function net.http_post(
   url text, body jsonb default '{}', params jsonb default '{}',
   headers jsonb default '{"Content-Type": "application/json"}', timeout_milliseconds integer default 5000)
 returns bigint
-language plpgsql volatile set search_path = '' as $$
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
   if not exists (select from jsonb_each_text(headers) h where lower(h.key) = 'content-type') then
     headers := coalesce(headers, '{}') || '{"Content-Type": "application/json"}';
@@ -97,7 +97,7 @@ return net._enqueue('DELETE', url, params, headers, convert_to(body::text, 'UTF8
 
 create function net._http_collect_response(request_id bigint, async boolean default true)
 returns net.http_response_result
-language plpgsql stable strict set search_path = '' as $$
+language plpgsql stable strict set search_path = pg_catalog, pg_temp as $$
 begin
   if not async then
     raise exception using errcode = '0A000', message = 'pg_net is a stand-in: requests are queued and never sent',
@@ -117,7 +117,8 @@ return net._http_collect_response(request_id, async);
 create function net.check_worker_is_up() returns void
 language plpgsql as $$
 begin
-  raise exception using errcode = '0A000', message = 'pg_net is a stand-in: it has no worker, requests are queued and never sent';
+  raise exception using errcode = '0A000',
+    message = 'pg_net is a stand-in: it has no worker, requests are queued and never sent';
 end $$;
 
 create function net.worker_restart() returns boolean
@@ -125,6 +126,7 @@ language sql
 return false;
 
 grant usage on schema net to postgres, anon, authenticated, service_role, supabase_functions_admin;
-grant select, insert, delete on net.http_request_queue, net._http_response to postgres, service_role, supabase_functions_admin;
+grant select, insert, delete on net.http_request_queue, net._http_response
+  to postgres, service_role, supabase_functions_admin;
 grant insert, select (id) on net.http_request_queue to anon, authenticated;
 select pg_catalog.pg_extension_config_dump('net.http_request_queue', '');

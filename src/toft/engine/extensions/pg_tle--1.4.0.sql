@@ -26,7 +26,8 @@ return true;
 create function pgtle.uninstall_extension_if_exists(extname text) returns boolean
 language sql
 return true;
-create function pgtle.available_extensions(out name name, out default_version text, out comment text) returns setof record
+create function pgtle.available_extensions(out name name, out default_version text, out comment text)
+returns setof record
 language sql
 begin atomic
   select null::name, null::text, null::text where false;

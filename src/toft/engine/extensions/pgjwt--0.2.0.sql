@@ -36,8 +36,8 @@ begin atomic
   select convert_from(@extschema@.url_decode(part[1]), 'UTF8')::json,
          claims,
          part[3] = @extschema@.algorithm_sign(part[1] || '.' || part[2], secret, algorithm)
-           and extract(epoch from current_timestamp) >= coalesce(@extschema@.try_cast_double(claims ->> 'nbf'), '-infinity')
-           and extract(epoch from current_timestamp) < coalesce(@extschema@.try_cast_double(claims ->> 'exp'), 'infinity')
+           and coalesce(extract(epoch from current_timestamp) >= @extschema@.try_cast_double(claims ->> 'nbf'), true)
+           and coalesce(extract(epoch from current_timestamp) < @extschema@.try_cast_double(claims ->> 'exp'), true)
   from (select part, convert_from(@extschema@.url_decode(part[2]), 'UTF8')::json as claims
         from (select string_to_array(token, '.') as part) s) t;
 end;

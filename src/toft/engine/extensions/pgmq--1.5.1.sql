@@ -18,7 +18,7 @@ create type pgmq.metrics_result as (
   total_messages bigint, scrape_time timestamptz, queue_visible_length bigint);
 
 create function pgmq.format_table_name(queue_name text, prefix text) returns text
-language plpgsql immutable set search_path = '' as $$
+language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 begin
   if queue_name !~ '^[A-Za-z0-9_ .-]+$' or queue_name ~ '--' then
     raise exception using errcode = '22023', message = 'queue name contains invalid characters: $, ;, --, or ''';
@@ -27,7 +27,7 @@ begin
 end $$;
 
 create function pgmq.validate_queue_name(queue_name text) returns void
-language plpgsql set search_path = '' as $$
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   if length(queue_name) > 47 then
     raise exception using errcode = '22023', message = 'queue name is too long, maximum length is 47 characters';
@@ -37,7 +37,7 @@ end $$;
 -- Queues -----------------------------------------------------------------------------------------
 
 create function pgmq._create(queue_name text, unlogged boolean) returns void
-language plpgsql set search_path = '' as $$
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   queue constant text := pgmq.format_table_name(queue_name, 'q');
   archive constant text := pgmq.format_table_name(queue_name, 'a');
@@ -85,7 +85,7 @@ begin
 end $$;
 
 create function pgmq.drop_queue(queue_name text) returns boolean
-language plpgsql set search_path = '' as $$
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   if not exists (select from pgmq.meta m where m.queue_name = drop_queue.queue_name) then
     raise notice 'pgmq queue % does not exist', queue_name;
@@ -101,7 +101,7 @@ language sql
 return pgmq.drop_queue(queue_name);
 
 create function pgmq.purge_queue(queue_name text) returns bigint
-language plpgsql set search_path = '' as $$
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   gone bigint;
 begin
@@ -117,7 +117,7 @@ begin atomic
 end;
 
 create function pgmq.metrics(queue_name text) returns pgmq.metrics_result
-language plpgsql set search_path = '' as $$
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   answer pgmq.metrics_result;
   queue constant text := pgmq.format_table_name(queue_name, 'q');
@@ -138,7 +138,7 @@ end;
 -- Messages ---------------------------------------------------------------------------------------
 
 create function pgmq.send_batch(queue_name text, msgs jsonb[], headers jsonb[], delay timestamptz) returns setof bigint
-language plpgsql set search_path = '' as $$
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   if msgs is null or cardinality(msgs) = 0 then
     raise exception using errcode = '22023', message = 'msgs cannot be NULL or empty';
@@ -210,7 +210,7 @@ end;
 
 create function pgmq.read(queue_name text, vt integer, qty integer, conditional jsonb default '{}')
 returns setof pgmq.message_record
-language plpgsql set search_path = '' as $$
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   return query execute format('with next as (
         select msg_id from pgmq.%1$I
@@ -227,7 +227,7 @@ create function pgmq.read_with_poll(
   queue_name text, vt integer, qty integer, max_poll_seconds integer default 5, poll_interval_ms integer default 100,
   conditional jsonb default '{}')
 returns setof pgmq.message_record
-language plpgsql set search_path = '' as $$
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   until constant timestamptz := clock_timestamp() + make_interval(secs => max_poll_seconds);
 begin
@@ -241,7 +241,7 @@ begin
 end $$;
 
 create function pgmq.pop(queue_name text) returns setof pgmq.message_record
-language plpgsql set search_path = '' as $$
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   return query execute format('delete from pgmq.%1$I where msg_id = (
         select msg_id from pgmq.%1$I where vt <= clock_timestamp() order by msg_id limit 1 for update skip locked)
@@ -249,7 +249,7 @@ begin
 end $$;
 
 create function pgmq.set_vt(queue_name text, msg_id bigint, vt integer) returns setof pgmq.message_record
-language plpgsql set search_path = '' as $$
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   return query execute format('update pgmq.%I set vt = clock_timestamp() + $2 where msg_id = $1
       returning msg_id, read_ct, enqueued_at, vt, message, headers', pgmq.format_table_name(queue_name, 'q'))
@@ -257,7 +257,7 @@ begin
 end $$;
 
 create function pgmq.delete(queue_name text, msg_ids bigint[]) returns setof bigint
-language plpgsql set search_path = '' as $$
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   return query execute format('delete from pgmq.%I where msg_id = any ($1) returning msg_id',
       pgmq.format_table_name(queue_name, 'q')) using msg_ids;
@@ -267,7 +267,7 @@ language sql
 return exists (select from pgmq.delete(queue_name, array[msg_id]) gone);
 
 create function pgmq.archive(queue_name text, msg_ids bigint[]) returns setof bigint
-language plpgsql set search_path = '' as $$
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   return query execute format('with gone as (
         delete from pgmq.%I where msg_id = any ($1)
@@ -278,7 +278,7 @@ begin
     using msg_ids;
 end $$;
 create function pgmq.archive(queue_name text, msg_id bigint) returns boolean
-language plpgsql set search_path = '' as $$
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   perform pgmq.archive(queue_name, array[msg_id]);
   return found;

@@ -3,11 +3,11 @@
 
 do $$
 begin
-  for i in 1 .. 3 loop
-    if pg_catalog.to_regrole((array['pgsodium_keyiduser', 'pgsodium_keyholder', 'pgsodium_keymaker'])[i]) is null then
-      execute 'create role ' || (array['pgsodium_keyiduser', 'pgsodium_keyholder', 'pgsodium_keymaker'])[i] || ' nologin';
-    end if;
-  end loop;
+  if not exists (select from pg_catalog.pg_roles where rolname operator(pg_catalog.=) 'pgsodium_keymaker') then
+    create role pgsodium_keyiduser nologin;
+    create role pgsodium_keyholder nologin;
+    create role pgsodium_keymaker nologin;
+  end if;
 end $$;
 
 create type pgsodium.key_status as enum ('default', 'valid', 'invalid', 'expired');
@@ -44,7 +44,7 @@ create function pgsodium.create_key(
   raw_key_nonce bytea default null, parent_key uuid default null, key_context bytea default '\x7067736f6469756d',
   expires timestamptz default null, associated_data text default '')
 returns pgsodium.valid_key
-language plpgsql volatile set search_path = '' as $$
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
   made pgsodium.valid_key;
   new_id uuid := gen_random_uuid();
@@ -58,14 +58,16 @@ end $$;
 comment on function pgsodium.create_key(pgsodium.key_type, text, bytea, bytea, uuid, bytea, timestamptz, text) is
   'Stand-in by Toft: makes a record and no key.';
 
-create function pgsodium.crypto_aead_det_encrypt(message bytea, additional bytea, key_uuid uuid, nonce bytea default null)
+create function pgsodium.crypto_aead_det_encrypt(
+  message bytea, additional bytea, key_uuid uuid, nonce bytea default null)
 returns bytea
 language plpgsql as $$
 begin
   raise exception using errcode = '0A000', message = 'pgsodium is a stand-in: nothing can be encrypted',
     hint = 'Use pgcrypto, or Vault for secrets.';
 end $$;
-create function pgsodium.crypto_aead_det_decrypt(message bytea, additional bytea, key_uuid uuid, nonce bytea default null)
+create function pgsodium.crypto_aead_det_decrypt(
+  message bytea, additional bytea, key_uuid uuid, nonce bytea default null)
 returns bytea
 language plpgsql as $$
 begin
@@ -74,7 +76,7 @@ begin
 end $$;
 
 create function pgsodium.randombytes_buf(size integer) returns bytea
-language plpgsql volatile strict set search_path = '' as $$
+language plpgsql volatile strict set search_path = pg_catalog, pg_temp as $$
 declare
   chance bytea := '';
 begin

@@ -24,7 +24,7 @@ create view vault.decrypted_secrets with (security_barrier = true) as
 create function vault.create_secret(
   new_secret text, new_name text default null, new_description text default '', new_key_id uuid default null)
 returns uuid
-language sql volatile security definer set search_path = ''
+language sql volatile security definer set search_path = pg_catalog, pg_temp
 begin atomic
   insert into vault.secrets (secret, name, description, key_id)
   values (new_secret, new_name, coalesce(new_description, ''), new_key_id)
@@ -35,7 +35,7 @@ create function vault.update_secret(
   secret_id uuid, new_secret text default null, new_name text default null,
   new_description text default null, new_key_id uuid default null)
 returns void
-language sql volatile security definer set search_path = ''
+language sql volatile security definer set search_path = pg_catalog, pg_temp
 begin atomic
   update vault.secrets s
   set secret = coalesce(new_secret, s.secret),

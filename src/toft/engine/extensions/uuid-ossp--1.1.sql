@@ -15,7 +15,7 @@ create function uuid_generate_v4() returns uuid
 language sql volatile strict parallel safe as $$ select pg_catalog.gen_random_uuid() $$;
 
 create function uuid_generate_v3(namespace uuid, name text) returns uuid
-language plpgsql immutable strict parallel safe set search_path = '' as $$
+language plpgsql immutable strict parallel safe set search_path = pg_catalog, pg_temp as $$
 declare
   raw bytea := decode(md5(uuid_send(namespace) || convert_to(name, 'UTF8')), 'hex');
 begin
@@ -26,7 +26,7 @@ end $$;
 
 -- The server has no SHA-1 of its own and pgcrypto may not be there, so it is spelled out (FIPS 180-4).
 create function uuid_generate_v5(namespace uuid, name text) returns uuid
-language plpgsql immutable strict parallel safe set search_path = '' as $$
+language plpgsql immutable strict parallel safe set search_path = pg_catalog, pg_temp as $$
 declare
   mask constant bigint := 4294967295;
   message bytea := uuid_send(namespace) || convert_to(name, 'UTF8');
@@ -75,7 +75,7 @@ end $$;
 
 -- Time-based, with a random node (multicast bit set, as RFC 9562 asks where no card is named).
 create function uuid_generate_v1mc() returns uuid
-language plpgsql volatile strict parallel safe set search_path = '' as $$
+language plpgsql volatile strict parallel safe set search_path = pg_catalog, pg_temp as $$
 declare
   ticks bigint := (extract(epoch from clock_timestamp()) * 10000000)::bigint + 122192928000000000;
   node bytea := uuid_send(gen_random_uuid());

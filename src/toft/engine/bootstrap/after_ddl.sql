@@ -1,0 +1,55 @@
+-- What follows from a DDL command: grants on what a trusted extension has made, and NOTIFY pgrst.
+
+-- A trusted extension's script makes objects of the superuser's. What `postgres` gets on the platform is given
+-- here for real extensions; our stand-ins grant in their own scripts.
+
+create function toft.grant_extension() returns event_trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  made name;
+begin
+  for made in
+    select e.extname from pg_event_trigger_ddl_commands() c join pg_extension e on e.oid = c.objid
+    where c.classid = 'pg_extension'::regclass
+      and coalesce(obj_description(e.oid, 'pg_extension'), '') not like 'Stand-in by Toft%'
+  loop
+    case made
+      when 'postgres_fdw' then
+        grant usage on foreign data wrapper postgres_fdw to postgres with grant option;
+      when 'pg_cron' then
+        grant usage on schema cron to postgres with grant option;
+        grant all on all functions in schema cron to postgres with grant option;
+        grant select on cron.job to postgres with grant option;
+        grant all on cron.job_run_details to postgres with grant option;
+      when 'pg_net' then
+        grant usage on schema net to postgres, anon, authenticated, service_role, supabase_functions_admin;
+        grant all on all tables in schema net to postgres, service_role, supabase_functions_admin;
+      when 'pgmq' then
+        grant usage, create on schema pgmq to postgres with grant option;
+        grant all on all tables in schema pgmq to postgres with grant option;
+        grant all on all sequences in schema pgmq to postgres with grant option;
+      else
+        null;
+    end case;
+  end loop;
+end $$;
+
+create function toft.pgrst_ddl_watch() returns event_trigger
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  if exists (select from pg_event_trigger_ddl_commands() c
+             where not c.in_extension
+               and coalesce(c.schema_name, '') not in ('pg_temp', 'auth', 'storage', 'realtime', '_realtime')) then
+    perform pg_notify('pgrst', 'reload schema');
+  end if;
+end $$;
+
+create function toft.pgrst_drop_watch() returns event_trigger
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  if exists (select from pg_event_trigger_dropped_objects() o
+             where not o.is_temporary
+               and coalesce(o.schema_name, '') not in ('auth', 'storage', 'realtime', '_realtime')) then
+    perform pg_notify('pgrst', 'reload schema');
+  end if;
+end $$;
