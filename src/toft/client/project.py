@@ -40,10 +40,16 @@ def read_project(root: str, environ: Mapping[str, str], migrations: str = bundle
     if not migrations.startswith("supabase/"):
         files.update((path, _read(root, path)) for path in _list(root, migrations))
     config = files.get(bundle.CONFIG, b"").decode(errors="replace")
-    for pattern in bundle.seed_patterns(config) if "sql_paths" in config else ():
+    for pattern in bundle.seed_patterns(config) if _has_own_seeds(config) else ():
         files.update((path, _read(root, path)) for path in _expand(root, pattern) if path not in files)
     names = bundle.env_names(config) if "env(" in config else []
     return bundle.Bundle(files, _find_env(root, names, environ) if names else {})
+
+
+def _has_own_seeds(config: str) -> bool:
+    """Whether config.toml says anything about seeds but what `supabase init` writes; a quick look."""
+    bare = "".join(config.split())
+    return bare.replace('sql_paths=["./seed.sql"]', "").count("sql_paths") > 0
 
 
 def _walk(root: str, folder: str) -> Iterator[str]:
@@ -105,12 +111,19 @@ def _is_file(path: str) -> bool:
 
 def _find_env(root: str, names: list[str], environ: Mapping[str, str]) -> dict[str, str]:
     """The values of variables: from the environment, else from the `.env` files of `supabase/` and above."""
+    found = {name: environ[name] for name in names if environ.get(name)}
+    missing = [name for name in names if name not in found]
+    texts = list(_env_texts(root, environ.get("SUPABASE_ENV", ""))) if missing else []
+    if not any(name in text for text in texts for name in missing):
+        return found
     from toft.protocol import dotenv
 
-    file_names = dotenv.file_names(environ.get("SUPABASE_ENV", ""))
-    texts = [
-        _read(root, path).decode(errors="replace")
-        for path in [*(f"supabase/{name}" for name in file_names), *file_names]
-        if _is_file(f"{root}/{path}")
-    ]
     return dotenv.resolve(names, environ, texts)
+
+
+def _env_texts(root: str, environment: str) -> Iterator[str]:
+    """What the `.env` files say, in the order in which they count."""
+    for folder in ("supabase/", ""):
+        for name in bundle.env_file_names(environment):
+            if _is_file(f"{root}/{folder}{name}"):
+                yield _read(root, folder + name).decode(errors="replace")
