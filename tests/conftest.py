@@ -2,4 +2,8 @@
 
 from __future__ import annotations
 
-pytest_plugins: list[str] = ["tests.kit.fix_postgres"]
+pytest_plugins: list[str] = [
+    "tests.kit.fix_cli",
+    "tests.kit.fix_postgres",
+    "tests.kit.fix_supabase",
+]
