@@ -19,6 +19,20 @@ class FileUnreadable(ToftError):
     remedy = "{advice}"
 
 
+class MigrationsOutOfOrder(ToftError):
+    code = "TOFT-PROJECT-ORDER"
+    status = 409
+    message = "{files} would be inserted before the last applied migration"
+    remedy = "give them a later time, or use `--include-all`"
+
+
+class HistoryUnknown(ToftError):
+    code = "TOFT-PROJECT-HISTORY"
+    status = 409
+    message = "the database has applied {versions}, and there is no such file"
+    remedy = "bring the files back, or `supabase migration repair --status reverted {versions}`"
+
+
 class ProjectUnknown(ToftError):
     code = "TOFT-PROJECT-UNKNOWN"
     status = 404

@@ -1,0 +1,118 @@
+"""Pure: a TOML text is read as far as it goes, and what is left out is said with its line.
+
+A project whose config.toml has one bad line must still get its backend. So when the whole text does not
+parse, its sections are parsed one by one, and within a section the lines that do not parse are dropped.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import cast
+
+import msgspec
+
+type Table = dict[str, object]
+
+_HEADER = re.compile(r"[ \t]*\[{1,2}[ \t]*[A-Za-z_]")
+_HEADER_KEYS = re.compile(r"""[ \t]*\[{1,2}([^\[\]]+)\]""")
+_KEY = re.compile(r"""\s*"([^"]*)"\s*|\s*'([^']*)'\s*|\s*([\w-]+)\s*""")
+_ASSIGNMENT = re.compile(
+    r"""[ \t]*((?:"[^"]*"|'[^']*'|[\w-]+)(?:[ \t]*\.[ \t]*(?:"[^"]*"|'[^']*'|[\w-]+))*)[ \t]*="""
+)
+_AT_LINE = re.compile(r"\(at line (\d+), column \d+\)")
+_PLACE = re.compile(r"\s*\(at [^()]*\)$")
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """One thing that does not parse: its line in the text and the parser's words."""
+
+    line: int
+    reason: str
+
+
+def read_toml(text: str) -> tuple[Table, list[Fault]]:
+    """The tables of the text, and the faults met on the way, in the order of their lines."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    try:
+        return tomllib.loads(text), []
+    except (tomllib.TOMLDecodeError, RecursionError):
+        pass
+    whole: Table = {}
+    faults: list[Fault] = []
+    for start, lines in _sections(text):
+        lay_over(whole, _read_section(start, lines, faults))
+    return whole, faults
+
+
+def _sections(text: str) -> list[tuple[int, list[str]]]:
+    """Number of the first line and the lines of each section; the first one may be empty."""
+    sections: list[tuple[int, list[str]]] = [(1, [])]
+    for number, line in enumerate(text.split("\n"), start=1):
+        if _HEADER.match(line):
+            sections.append((number, []))
+        sections[-1][1].append(line)
+    return sections
+
+
+def _read_section(start: int, lines: list[str], faults: list[Fault]) -> Table:
+    lines = list(lines)
+    while any(lines):
+        try:
+            return tomllib.loads("\n".join(lines))
+        except (tomllib.TOMLDecodeError, RecursionError) as refusal:
+            place = _AT_LINE.search(str(refusal))
+            bad = min(int(place[1]), len(lines)) - 1 if place else len(lines) - 1
+            first = _start_of_value(lines, bad)
+            faults.append(Fault(start + bad, _PLACE.sub("", str(refusal))))
+            if first == 0 and _HEADER.match(lines[0]):
+                return {}  # without its name, a section says nothing
+            lines[first : bad + 1] = [""] * (bad + 1 - first)
+    return {}
+
+
+def _start_of_value(lines: list[str], bad: int) -> int:
+    """The line of the assignment that the bad line belongs to."""
+    for index in range(bad, -1, -1):
+        if _ASSIGNMENT.match(lines[index]) or _HEADER.match(lines[index]):
+            return index if index > 0 or bad == 0 or not _HEADER.match(lines[index]) else bad
+    return bad
+
+
+def as_table(value: object) -> Table | None:
+    """The value if it is a table."""
+    return cast(Table, value) if isinstance(value, dict) else None
+
+
+def as_list(value: object) -> list[object] | None:
+    """The value if it is an array."""
+    return cast(list[object], value) if isinstance(value, list) else None
+
+
+def lay_over(tables: Table, more: Table) -> None:
+    """What `more` says counts; tables are laid into tables."""
+    for key, value in more.items():
+        below, above = as_table(tables.get(key)), as_table(value)
+        if below is not None and above is not None:
+            lay_over(below, above)
+        else:
+            tables[key] = value
+
+
+def line_of(text: str, path: tuple[str, ...]) -> int:
+    """The line where a key or a table is written, by eye; 1 when it cannot be told."""
+    section: tuple[str, ...] = ()
+    for number, line in enumerate(text.splitlines(), start=1):
+        if header := _HEADER_KEYS.match(line):
+            section = _keys(header[1])
+            if section[: len(path)] == path:
+                return number
+        elif assignment := _ASSIGNMENT.match(line):
+            full = (*section, *_keys(assignment[1]))
+            if full[: len(path)] == path:
+                return number
+    return 1
+
+
+def _keys(dotted: str) -> tuple[str, ...]:
+    return tuple(next(name for name in key.groups() if name is not None) for key in _KEY.finditer(dotted))
