@@ -35,6 +35,7 @@ _COMMON: dict[str, str] = {
     "dynamic_shared_memory_type": "mmap",
     "huge_pages": "off",
     "track_activity_query_size": "1024",
+    "pg_stat_statements.max": "500",
     "jit": "off",
     # write-ahead log: small, and nothing is kept for a standby
     "wal_level": "minimal",

@@ -46,6 +46,7 @@ class PostmasterSpec(msgspec.Struct, frozen=True):
     """Everything about one start.
 
     uid: owner of the data directory, when we are root. socket_gid: group that may connect, besides it.
+    dies_with_us: end when the process (the thread, to be exact) that starts it ends.
     settings: further ones, which win over all others.
     """
 
@@ -57,8 +58,9 @@ class PostmasterSpec(msgspec.Struct, frozen=True):
     confinement: Method
     socket_gid: int | None = None
     durable: bool = False
+    dies_with_us: bool = False
     max_connections: int = 40
-    memory_bytes: int | None = None
+    memory_bytes: int = 1 << 30
     settings: Mapping[str, str] = {}
 
     @property
@@ -113,6 +115,7 @@ def command_line(spec: PostmasterSpec) -> list[str]:
         settings={**spec.engine.conf, **spec.settings},
     )
     around = walls(spec.engine, spec.confinement, spec.uid, [spec.data_dir, spec.socket_dir])
+    around = msgspec.structs.replace(around, dies_with_parent=spec.dies_with_us)
     return confine(around, conf.command_line(str(spec.engine.bin_dir / "postgres"), begin))
 
 

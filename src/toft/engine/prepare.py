@@ -7,6 +7,7 @@ control files that change replaced. No root is needed, and the system's files st
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -20,7 +21,10 @@ from typing import Literal, cast
 import msgspec
 
 from toft.engine.overlay import our_files, overlay
+from toft.errors.backend import DiskFull
+from toft.errors.daemon import HomeUnusable
 from toft.errors.engine import EngineBroken
+from toft.errors.shape import ToftError
 from toft.host import probe, processes
 from toft.host.files import remove_tree, write_atomically
 
@@ -118,11 +122,21 @@ def prepare(origin: Origin, home: Path) -> Engine:
         if load_engine(home, engine_id) is None:
             remove_tree(folder)
             work.rename(folder)
-    except FileExistsError:
-        pass  # another process was quicker, with the same
+    except OSError as error:
+        done = load_engine(home, engine_id)  # another process was quicker, with the same
+        if done is None:
+            raise _cannot_prepare(origin, error) from error
+        return done
     finally:
         remove_tree(work)
     return engine
+
+
+def _cannot_prepare(origin: Origin, error: OSError) -> ToftError:
+    where = error.filename or origin.path
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskFull(path=str(where))
+    return HomeUnusable(path=str(where), cause=error.strerror or str(error))
 
 
 def _version_of(origin: Origin) -> str:

@@ -8,7 +8,7 @@ a small template1 (for CREATE DATABASE), 1 MB of write-ahead log, no free space 
 
 from __future__ import annotations
 
-import asyncio
+import errno
 import hashlib
 import os
 import pwd
@@ -22,8 +22,10 @@ import msgspec
 
 from toft.engine import conf, postmaster
 from toft.engine.bootstrap import SUPERUSER, Bootstrap
+from toft.engine.pack import Index, digest, pack
 from toft.engine.postmaster import PostmasterSpec
 from toft.engine.prepare import Engine
+from toft.errors.backend import DiskFull
 from toft.errors.engine import TemplateFailed
 from toft.host import probe, processes
 from toft.host.confine import Confinement, Method, confine
@@ -36,11 +38,16 @@ from toft.pg.sqlstate import PostgresError
 #: Raise it when the way of making one changes.
 _FORMAT = "1"
 
+_PACK = "pgdata.pack"
+
 type Kind = Literal["base", "project"]
 
 
 class Template(msgspec.Struct, frozen=True):
-    """A stopped data directory. `password` is that of `supabase_admin` in it; no other role has one."""
+    """A stopped data directory, packed into the file `path`.
+
+    password: that of `supabase_admin` in it; no other role has one.
+    """
 
     key: str
     kind: Kind
@@ -50,16 +57,6 @@ class Template(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"Template({self.key!r})"
-
-
-class Manifest(msgspec.Struct, frozen=True):
-    """What is in a template's data directory. All directories have mode 0700, all files 0600.
-
-    files: (name, size, used); what lies between used and size is zeros.
-    """
-
-    directories: tuple[str, ...]
-    files: tuple[tuple[str, int, int], ...]
 
 
 class Launch(msgspec.Struct, frozen=True):
@@ -76,6 +73,7 @@ class _Record(msgspec.Struct, frozen=True):
     kind: Kind
     engine_id: str
     password: str
+    size_bytes: int
 
 
 def base_key(engine: Engine, bootstrap: Bootstrap) -> str:
@@ -85,60 +83,31 @@ def base_key(engine: Engine, bootstrap: Bootstrap) -> str:
 
 
 def load_template(templates_dir: Path, key: str) -> Template | None:
-    """The template of this name, if it is complete: every file is there in its full size."""
+    """The template of this name, if it is there."""
     folder = templates_dir / key
+    path = folder / _PACK
     try:
         record = msgspec.json.decode((folder / "template.json").read_bytes(), type=_Record)
-        template = Template(
-            key=key,
-            kind=record.kind,
-            path=folder / "pgdata",
-            engine_id=record.engine_id,
-            password=record.password,
-        )
-        manifest = read_manifest(template)
-        if all((template.path / name).stat().st_size == size for name, size, _ in manifest.files):
-            return template
+        if path.stat().st_size != record.size_bytes:
+            return None
     except (FileNotFoundError, NotADirectoryError, msgspec.MsgspecError):
-        pass
-    return None
+        return None
+    return Template(
+        key=key, kind=record.kind, path=path, engine_id=record.engine_id, password=record.password
+    )
 
 
-def list_templates(templates_dir: Path) -> list[tuple[str, float]]:
-    """Keys of all templates and when each was last used (`touch`), the longest unused first."""
-    found: list[tuple[str, float]] = []
-    with suppress(FileNotFoundError):
-        for folder in templates_dir.iterdir():
-            with suppress(FileNotFoundError, NotADirectoryError):
-                if not folder.name.startswith("."):
-                    found.append((folder.name, (folder / "template.json").stat().st_mtime))
-    return sorted(found, key=lambda pair: pair[1])
+def read_index(template: Template) -> Index:
+    """What is in a template."""
+    return msgspec.json.decode((template.path.parent / "index.json").read_bytes(), type=Index)
 
 
-def touch(template: Template) -> None:
-    """Note that the template was used now."""
-    with suppress(FileNotFoundError):
-        os.utime(template.path.parent / "template.json")
-
-
-def remove_template(templates_dir: Path, key: str) -> None:
-    """Remove a template. First its name goes, so that nobody takes a half-removed one for whole."""
-    gone = templates_dir / f".removed-{key}-{secrets.token_hex(4)}"
-    with suppress(FileNotFoundError):
-        (templates_dir / key).rename(gone)
-    remove_tree(gone)
-
-
-def remove_unfinished(templates_dir: Path) -> None:
-    """Remove what builders and removers that were killed have left. Not while one of them works."""
-    with suppress(FileNotFoundError):
-        for path in templates_dir.iterdir():
-            if path.name.startswith("."):
-                remove_tree(path)
-
-
-def read_manifest(template: Template) -> Manifest:
-    return msgspec.json.decode((template.path.parent / "manifest.json").read_bytes(), type=Manifest)
+def verify(template: Template) -> bool:
+    """Whether a template is, byte for byte, what was sealed. Reads all of it."""
+    try:
+        return digest(template.path) == read_index(template).digest
+    except (OSError, msgspec.MsgspecError):
+        return False
 
 
 def seal(
@@ -152,13 +121,15 @@ def seal(
     if (data_dir / "postmaster.pid").exists():
         raise TemplateFailed(engine=engine_id, cause="its cluster was not stopped cleanly")
     _strip(data_dir)
-    manifest = _take_stock(data_dir)
-    record = _Record(kind=kind, engine_id=engine_id, password=password)
-    write_atomically(folder / "manifest.json", msgspec.json.encode(manifest))
-    write_atomically(folder / "template.json", msgspec.json.encode(record))
+    index = pack(data_dir, folder / _PACK)
+    size = (folder / _PACK).stat().st_size
+    record = _Record(kind=kind, engine_id=engine_id, password=password, size_bytes=size)
+    for name, value in (("index.json", index), ("template.json", record)):
+        write_atomically(folder / name, msgspec.json.encode(value))
     for path in folder.iterdir():
-        if path.name not in ("pgdata", "manifest.json", "template.json"):
+        if path.name not in (_PACK, "index.json", "template.json"):
             remove_tree(path)
+    folder.chmod(0o700)
     with suppress(OSError):
         folder.rename(templates_dir / key)
     template = load_template(templates_dir, key)
@@ -169,44 +140,21 @@ def seal(
     return template
 
 
-_DISPENSABLE = {"postmaster.opts", "pg_internal.init", "pgstat.stat", "global.stat"}
+#: What the server makes again by itself, or should forget.
+_DISPENSABLE = {"postmaster.opts", "pg_internal.init", "pgstat.stat", "pg_stat_statements.stat"}
 
 
 def _strip(data_dir: Path) -> None:
-    """Remove what the server makes again by itself."""
-    for folder, directories, files in os.walk(data_dir):
-        inside = Path(folder)
+    for folder, _, files in os.walk(data_dir):
         for name in files:
             if name in _DISPENSABLE or name.endswith(("_fsm", "_vm")):
-                (inside / name).unlink()
-        for name in directories:
-            (inside / name).chmod(0o700)
-
-
-def _take_stock(data_dir: Path) -> Manifest:
-    directories: list[str] = []
-    files: list[tuple[str, int, int]] = []
-    root = os.geteuid() == 0
-    for folder, names, plain in os.walk(data_dir):
-        inside = Path(folder)
-        names.sort()
-        if root:
-            os.chown(inside, 0, 0)
-        directories += [str((inside / name).relative_to(data_dir)) for name in names]
-        for name in sorted(plain):
-            path = inside / name
-            content = path.read_bytes()
-            used = len(content.rstrip(b"\0"))
-            files.append((str(path.relative_to(data_dir)), len(content), used))
-            if root:
-                os.chown(path, 0, 0)
-    return Manifest(directories=tuple(directories), files=tuple(files))
+                (Path(folder) / name).unlink()
 
 
 async def build_base(engine: Engine, bootstrap: Bootstrap, templates_dir: Path, launch: Launch) -> Template:
     """Make the base template of an engine, or return the one that is there. Takes seconds.
 
-    Raises TemplateFailed; leaves nothing behind then.
+    Raises TemplateFailed; leaves nothing behind then. What it starts ends with the calling process.
     """
     key = base_key(engine, bootstrap)
     existing = load_template(templates_dir, key)
@@ -217,16 +165,16 @@ async def build_base(engine: Engine, bootstrap: Bootstrap, templates_dir: Path, 
         _make_passable(templates_dir)
         _make_passable(work)
         password = secrets.token_urlsafe(24)
-        await asyncio.to_thread(_initdb, engine, work, password, launch)
+        await _initdb(engine, work, password, launch)
         await _fill(engine, bootstrap, work, password, launch)
-        return await asyncio.to_thread(
-            seal, work, templates_dir, key, kind="base", engine_id=engine.id, password=password
-        )
+        return seal(work, templates_dir, key, kind="base", engine_id=engine.id, password=password)
     except PostgresError as error:
         raise TemplateFailed(
             engine=engine.id, cause=f"{error.message} (SQLSTATE {error.sqlstate})"
         ) from error
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DiskFull(path=str(templates_dir)) from error
         raise TemplateFailed(engine=engine.id, cause=str(error)) from error
     finally:
         remove_tree(work)
@@ -238,8 +186,8 @@ def _make_passable(folder: Path) -> None:
     folder.chmod(0o711)
 
 
-def _initdb(engine: Engine, work: Path, password: str, launch: Launch) -> None:
-    data_dir, secret = work / "pgdata", work / "password"
+async def _initdb(engine: Engine, work: Path, password: str, launch: Launch) -> None:
+    data_dir, secret, log = work / "pgdata", work / "password", work / "initdb.log"
     data_dir.mkdir(mode=0o700)
     secret.touch(mode=0o600)
     secret.write_text(password)
@@ -254,10 +202,14 @@ def _initdb(engine: Engine, work: Path, password: str, launch: Launch) -> None:
         engine.major,
         has_utf8_locale=probe.has_locale("C.UTF-8"),
     )
-    answer = processes.run(confine(_initdb_walls(engine, work, uid, launch), line), engine.environment())
-    secret.unlink()
-    if answer.status != 0:
-        said = (answer.errors or answer.output).strip()[-500:]
+    with log.open("wb") as output:
+        status = await processes.complete(
+            confine(_initdb_walls(engine, work, uid, launch), line),
+            engine.environment(),
+            output=output.fileno(),
+        )
+    if status != 0:
+        said = log.read_text(errors="replace").strip()[-500:]
         raise TemplateFailed(engine=engine.id, cause=f"initdb: {said}")
     for name, text in (("postgresql.conf", conf.render_conf(engine.major)), ("pg_hba.conf", conf.HBA)):
         (data_dir / name).write_text(text)
@@ -299,6 +251,7 @@ async def _fill(engine: Engine, bootstrap: Bootstrap, work: Path, password: str,
         log_path=work / "log",
         uid=launch.uid,
         confinement=launch.confinement,
+        dies_with_us=True,
         settings={"max_wal_size": "512MB"},
     )
     running = await postmaster.start(spec)
@@ -340,14 +293,26 @@ async def _set_password(admin: Connection, role: str, password: str) -> None:
 
 
 async def _slim(spec: PostmasterSpec, password: str) -> None:
-    """Make the cluster as small as it can be: fewer files, no dead rows, hint bits set."""
-    for database in ("postgres", "template1"):
+    """Make the cluster as small as it can be: fewer files, no dead rows, hint bits set, little in the log."""
+    for database, statements in _SLIM.items():
         session = await connect(str(spec.socket_path), SUPERUSER, password, database)
         try:
-            if database == "postgres":
-                await session.script("alter database template0 is_template false")
-                await session.script("drop database template0")
-            await session.script("vacuum (full, freeze)")
-            await session.script("checkpoint")
+            for statement in statements:
+                await session.script(statement)
         finally:
             session.close()
+
+
+#: template1 is there for CREATE DATABASE; what it says about the server's own functions is in `postgres`.
+_SLIM = {
+    "template1": ("delete from pg_description", "delete from pg_statistic", "vacuum (full, freeze)"),
+    "postgres": (
+        "alter database template0 is_template false",
+        "drop database template0",
+        "delete from pg_statistic",
+        "vacuum (full, freeze)",
+        "analyze",
+        "checkpoint",
+        "select pg_switch_wal()",
+    ),
+}

@@ -24,6 +24,7 @@ class Confinement(msgspec.Struct, frozen=True):
     read_only, writable: paths shown at their own place. links: (place, target) of symbolic links.
     placed: (source, place) of files shown somewhere else, read-only.
     shares_network: keep the host's network, for a process that serves on it.
+    dies_with_parent: is killed when the thread that started it ends.
     has_devices: a small /dev and the process's own /proc, for interpreters.
     """
 
@@ -35,6 +36,7 @@ class Confinement(msgspec.Struct, frozen=True):
     writable: tuple[str, ...] = ()
     shares_network: bool = False
     has_devices: bool = False
+    dies_with_parent: bool = False
     bubblewrap: str = "/usr/bin/bwrap"
     setpriv: str = "/usr/bin/setpriv"
 
@@ -46,6 +48,8 @@ def confine(walls: Confinement, argv: Sequence[str]) -> list[str]:
             return [*_bubblewrap(walls), *_become(walls), *argv]
         case "setpriv":
             return [*_become(walls), *argv]
+        case "none" if walls.dies_with_parent:
+            return [walls.setpriv, "--pdeathsig=QUIT", "--", *argv]
         case "none":
             return list(argv)
         case _:
@@ -56,8 +60,10 @@ def _become(walls: Confinement) -> list[str]:
     if walls.uid is None:
         return []
     who = str(walls.uid)
+    until = ["--pdeathsig=QUIT"] if walls.dies_with_parent else []
     return [
         walls.setpriv,
+        *until,
         f"--reuid={who}",
         f"--regid={who}",
         "--clear-groups",
@@ -69,6 +75,8 @@ def _become(walls: Confinement) -> list[str]:
 
 def _bubblewrap(walls: Confinement) -> list[str]:
     line = [walls.bubblewrap, "--unshare-ipc", "--unshare-pid", "--as-pid-1"]
+    if walls.dies_with_parent:
+        line.append("--die-with-parent")
     if not walls.shares_network:
         line.append("--unshare-net")
     if walls.uid is None:

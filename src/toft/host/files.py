@@ -11,7 +11,6 @@ from contextlib import suppress
 from pathlib import Path
 
 _FICLONE = 0x40049409
-_CHUNK = 1 << 20
 
 
 def write_atomically(path: Path, content: bytes, mode: int = 0o600) -> None:
@@ -52,28 +51,6 @@ def write_all(descriptor: int, content: bytes | memoryview) -> None:
         left = left[os.write(descriptor, left) :]
 
 
-def share_blocks(source: int, target: int) -> bool:
-    """Make the empty file `target` share all blocks of `source` (reflink). False where the disk cannot."""
-    try:
-        fcntl.ioctl(target, _FICLONE, source)
-    except OSError as error:
-        if error.errno in _NO_REFLINK:
-            return False
-        raise
-    return True
-
-
-_NO_REFLINK = {
-    errno.EOPNOTSUPP,
-    errno.ENOTTY,
-    errno.EINVAL,
-    errno.EXDEV,
-    errno.ENOSYS,
-    errno.EPERM,
-    errno.ETXTBSY,
-}
-
-
 def can_reflink(directory: Path) -> bool:
     """Whether files in this directory can share blocks, found by trying."""
     one, two = (directory / f".reflink-{os.getpid()}-{n}" for n in (1, 2))
@@ -83,23 +60,19 @@ def can_reflink(directory: Path) -> bool:
         source = os.open(one, flags, 0o600)
         target = os.open(two, flags, 0o600)
         os.write(source, b"x" * 4096)
-        return share_blocks(source, target)
+        fcntl.ioctl(target, _FICLONE, source)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOENT):
+            raise
+        return False
+    else:
+        return True
     finally:
         for descriptor in (source, target):
             if descriptor >= 0:
                 os.close(descriptor)
         one.unlink(missing_ok=True)
         two.unlink(missing_ok=True)
-
-
-def copy_bytes(source: int, target: int, count: int) -> None:
-    """Copy the first `count` bytes by plain reads and writes: as fast as any call for files of this size."""
-    while count > 0:
-        piece = os.read(source, min(count, _CHUNK))
-        if not piece:
-            return
-        write_all(target, piece)
-        count -= len(piece)
 
 
 def remove_tree(path: Path) -> None:

@@ -57,6 +57,21 @@ def spawn(
         os.close(null)
 
 
+async def complete(argv: Sequence[str], env: Mapping[str, str], *, output: int) -> int:
+    """Run a command to its end and return its exit status; kill it and all of its group when cancelled."""
+    pid = spawn(argv, env, output=output)
+    pidfd = os.pidfd_open(pid)
+    try:
+        await _readable(pidfd)
+    except BaseException:
+        kill_group(pid)
+        raise
+    finally:
+        os.close(pidfd)
+        _, status = os.waitpid(pid, 0)  # noqa: ASYNC222 - it has ended, or was killed just now
+    return os.waitstatus_to_exitcode(status)
+
+
 def reap_when_gone(pid: int) -> None:
     """Collect the exit status of our child `pid` as soon as there is one, so that no zombie stays.
 
