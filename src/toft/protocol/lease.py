@@ -48,10 +48,13 @@ class HoldLease(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class RenewLease(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Let the lease end `ttl_seconds` from now. `hold=False` lets go of it: then only time ends it."""
+    """Let the lease end `ttl_seconds` from now. `hold=False` lets go of it: then only time ends it.
 
-    credential: str
+    A credential that is given must be right; without one, whoever may use the socket may renew.
+    """
+
     ttl_seconds: float
+    credential: str | None = None
     hold: bool | None = None
 
     def __repr__(self) -> str:

@@ -42,13 +42,15 @@ class Store:
         """All statements in the block are kept together, or none when it raises. They do not nest."""
         with self._in_our_words():
             self._connection.execute("BEGIN IMMEDIATE")
+            tx = Transaction(self._connection)
             try:
-                yield Transaction(self._connection)
+                yield tx
                 self._connection.execute("COMMIT")
             except BaseException:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+            tx.was_kept()
 
     def rows(self, sql: str, *params: Value) -> list[tuple[Any, ...]]:
         """All rows of one query."""

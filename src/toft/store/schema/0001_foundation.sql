@@ -28,17 +28,19 @@ CREATE TABLE backend (
     template_key TEXT NOT NULL,
     engine_id    TEXT NOT NULL,
     wish         TEXT NOT NULL CHECK (wish IN ('cloned', 'started', 'asleep', 'gone')),
+    is_leased    INTEGER NOT NULL,
     http_port    INTEGER NOT NULL UNIQUE,
     db_port      INTEGER NOT NULL UNIQUE,
     uid          INTEGER UNIQUE,
     settings     TEXT NOT NULL,
     secrets      TEXT NOT NULL,
-    is_cloned    INTEGER NOT NULL DEFAULT 0,
-    is_primed    INTEGER NOT NULL DEFAULT 0,
+    is_cloned    INTEGER NOT NULL,
+    is_primed    INTEGER NOT NULL,
     pid          INTEGER,
     pid_ticks    INTEGER,
     failure      TEXT,
-    created_at   TEXT NOT NULL
+    created_at   TEXT NOT NULL,
+    created_mono REAL NOT NULL
 ) STRICT;
 
 -- A backend serves one lease in its life, so the plain UNIQUE is the promise that no two leases share one.
@@ -62,13 +64,13 @@ CREATE TABLE lease (
 CREATE INDEX lease_live ON lease (id) WHERE ended_at IS NULL;
 CREATE INDEX lease_ended ON lease (ended_at) WHERE ended_at IS NOT NULL;
 
--- What is known of a template beside its directory; `used_seq` orders by last use, on no clock at all.
+-- What is known of a template beside its directory. A step that only serves others has no recipe.
 CREATE TABLE template (
     key        TEXT PRIMARY KEY,
     kind       TEXT NOT NULL,
     size_bytes INTEGER NOT NULL,
-    used_seq   INTEGER NOT NULL,
-    recipe     TEXT NOT NULL
+    used_mono  REAL NOT NULL,
+    recipe     TEXT
 ) STRICT;
 
 -- Gateway workers that outlive a daemon.

@@ -1,0 +1,130 @@
+"""Pure: what job processes are asked to do, and what they answer. One JSON object per line, both ways.
+
+Each chore names its lane. Lanes are kept apart so that a long chore never stands before a short one: `clone`
+has a caller waiting, `sweep` has time, `plan` reads projects, `build` runs tenants' SQL.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import msgspec
+
+from toft.backends.recipe import Question, Recipe
+from toft.engine.prepare import Engine
+from toft.engine.template import Launch
+
+type LaneName = Literal["clone", "sweep", "plan", "build"]
+
+
+class CloneTemplate(msgspec.Struct, frozen=True, tag=True):
+    """Make a backend's folder with a copy of a template's data directory in it. Answered by nothing."""
+
+    lane: ClassVar[LaneName] = "clone"
+    templates: Path
+    key: str
+    folder: Path
+    uid: int | None
+
+
+class Remove(msgspec.Struct, frozen=True, tag=True):
+    """Remove directories for good. Answered by nothing."""
+
+    lane: ClassVar[LaneName] = "sweep"
+    paths: tuple[Path, ...]
+
+
+class Measure(msgspec.Struct, frozen=True, tag=True):
+    """What directories take on the disk. Answered by a list of bytes, in the same order."""
+
+    lane: ClassVar[LaneName] = "sweep"
+    paths: tuple[Path, ...]
+
+
+class FindEngines(msgspec.Struct, frozen=True, tag=True):
+    """Find and prepare the engines of this machine. Answered by a list of engines, best first."""
+
+    lane: ClassVar[LaneName] = "plan"
+    home: Path
+    bindir: Path | None
+
+
+class AdmitProject(msgspec.Struct, frozen=True, tag=True):
+    """Check that the file holds the bundle of this digest, and give it its name. Answered by nothing."""
+
+    lane: ClassVar[LaneName] = "plan"
+    received: Path
+    digest: str
+    path: Path
+
+
+class MakeRecipe(msgspec.Struct, frozen=True, tag=True):
+    """Read a project (or none) and say which template serves it. Answered by a `Recipe`."""
+
+    lane: ClassVar[LaneName] = "plan"
+    question: Question
+    bundle: Path | None
+    engines: tuple[Engine, ...]
+
+
+class BuildTemplate(msgspec.Struct, frozen=True, tag=True):
+    """Make the template of a recipe, from the longest part of it that there is. Answered by `Built`."""
+
+    lane: ClassVar[LaneName] = "build"
+    recipe: Recipe
+    question: Question
+    bundle: Path | None
+    engine: Engine
+    templates: Path
+    launch: Launch
+
+
+class NewTemplate(msgspec.Struct, frozen=True):
+    """A template that was made on the way."""
+
+    key: str
+    kind: str
+    size_bytes: int
+
+
+class Built(msgspec.Struct, frozen=True):
+    """templates: those that were made. applied: how many files were run. notices: what was said of them."""
+
+    templates: tuple[NewTemplate, ...]
+    applied: int
+    notices: tuple[str, ...] = ()
+
+
+type Chore = CloneTemplate | Remove | Measure | FindEngines | AdmitProject | MakeRecipe | BuildTemplate
+
+
+class Request(msgspec.Struct, frozen=True):
+    """To a job process."""
+
+    seq: int
+    chore: Chore
+
+
+class Progress(msgspec.Struct, frozen=True, tag=True):
+    """How far a chore is, for people."""
+
+    seq: int
+    text: str
+
+
+class Finished(msgspec.Struct, frozen=True, tag=True):
+    """A chore was done."""
+
+    seq: int
+    answer: msgspec.Raw
+
+
+class Failed(msgspec.Struct, frozen=True, tag=True):
+    """It was not; `problem` is the error as problem+json."""
+
+    seq: int
+    problem: dict[str, Any]
+
+
+type Reply = Progress | Finished | Failed

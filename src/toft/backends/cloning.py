@@ -1,0 +1,32 @@
+"""A backend's folder, with a copy of a template in it. Runs in a job process."""
+
+from __future__ import annotations
+
+import errno
+
+from toft.backends.chores import CloneTemplate
+from toft.engine.clone import clone
+from toft.engine.template import Template, load_template
+from toft.errors.backend import DiskFull
+from toft.errors.engine import TemplateFailed
+
+_known: dict[str, Template] = {}
+
+
+def clone_template(chore: CloneTemplate) -> None:
+    """Make the folder. Raises `DiskFull`, and `TemplateFailed` when there is no such template."""
+    template = _known.get(chore.key)
+    if template is None or not template.path.exists():
+        template = load_template(chore.templates, chore.key)
+    if template is None:
+        raise TemplateFailed(engine=chore.key, cause="it is not there any more")
+    _known[chore.key] = template
+    try:
+        chore.folder.mkdir(mode=0o711)
+        chore.folder.chmod(0o711)  # its user passes through to `pgdata`; nobody lists it
+        clone(template, chore.folder / "pgdata", chore.uid)
+        (chore.folder / "objects").mkdir(mode=0o700)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DiskFull(path=str(chore.folder.parent)) from None
+        raise

@@ -1,0 +1,153 @@
+"""The main of a job process: `python -m toft.backends.job LANE NUMBER`, spoken to over a socket on its stdin.
+
+Short lanes work off one chore after the other and never load an event loop's worth of code they do not need;
+the `build` lane runs one chore at a time as a task, so that the daemon's end stops it in the middle, cleanly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import socket
+import sys
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from toft.backends.chores import (
+    AdmitProject,
+    BuildTemplate,
+    Chore,
+    CloneTemplate,
+    Failed,
+    FindEngines,
+    Finished,
+    MakeRecipe,
+    Measure,
+    Progress,
+    Remove,
+    Reply,
+    Request,
+)
+from toft.errors.shape import ToftError
+
+_requests = msgspec.json.Decoder(Request)
+_encoder = msgspec.json.Encoder()
+
+
+def main() -> None:
+    """Serve one lane until the daemon hangs up."""
+    lane = sys.argv[1]
+    os.umask(0o077)
+    with socket.socket(fileno=os.dup(0)) as sock:
+        os.set_inheritable(sock.fileno(), False)
+        if lane == "build":
+            with suppress(asyncio.CancelledError):
+                asyncio.run(_serve_tasks(sock, int(sys.argv[2])))
+            return
+        if lane == "sweep":
+            os.nice(10)
+        gc.disable()  # the work here makes no cycles worth looking for
+        with suppress(BrokenPipeError, ConnectionResetError):
+            _serve(sock)
+
+
+def _serve(sock: socket.socket) -> None:
+    with sock.makefile("rb") as lines:
+        for line in lines:
+            request = _requests.decode(line)
+            sock.sendall(_line(_outcome(request)))
+
+
+async def _serve_tasks(sock: socket.socket, number: int) -> None:
+    sock.setblocking(False)
+    reader, writer = await asyncio.open_connection(sock=sock, limit=64 << 20)
+    work: asyncio.Task[None] | None = None
+    queue: asyncio.Queue[Request] = asyncio.Queue()
+
+    async def work_off() -> None:
+        while True:
+            request = await queue.get()
+            writer.write(_line(await _build(request, number, writer)))
+
+    async with asyncio.TaskGroup() as group:
+        work = group.create_task(work_off())
+        with suppress(ConnectionResetError):
+            while line := await reader.readline():
+                queue.put_nowait(_requests.decode(line))
+        work.cancel()
+    writer.close()
+
+
+async def _build(request: Request, number: int, writer: asyncio.StreamWriter) -> Reply:
+    from toft.backends import building
+
+    chore = request.chore
+    assert isinstance(chore, BuildTemplate)  # noqa: S101 -- the lane says so
+
+    launch = chore.launch
+    if launch.uid is not None:  # what two builders run at the same time must not meet
+        launch = msgspec.structs.replace(launch, uid=launch.uid + number)
+        chore = msgspec.structs.replace(chore, launch=launch)
+
+    def report(text: str) -> None:
+        writer.write(_line(Progress(request.seq, text)))
+
+    try:
+        return Finished(request.seq, msgspec.Raw(_encoder.encode(await building.build(chore, report))))
+    except Exception as error:  # the border of the process: every fault goes back to the caller
+        return Failed(request.seq, _problem(error))
+
+
+def _outcome(request: Request) -> Reply:
+    try:
+        return Finished(request.seq, msgspec.Raw(_encoder.encode(_do(request.chore))))
+    except Exception as error:  # the border of the process: every fault goes back to the caller
+        return Failed(request.seq, _problem(error))
+
+
+def _do(chore: Chore) -> Any:
+    match chore:
+        case CloneTemplate():
+            from toft.backends import cloning
+
+            return cloning.clone_template(chore)
+        case Remove():
+            from toft.host.files import remove_tree
+
+            for path in chore.paths:
+                remove_tree(path)
+            return None
+        case Measure():
+            from toft.host.files import tree_bytes
+
+            return [tree_bytes(path) for path in chore.paths]
+        case FindEngines():
+            from toft.engine.binaries import find_engines
+
+            return find_engines(chore.home, chore.bindir)
+        case AdmitProject():
+            from toft.backends import planning
+
+            return planning.admit(chore)
+        case MakeRecipe():
+            from toft.backends import planning
+
+            return planning.read(chore)
+        case BuildTemplate():
+            raise TypeError("templates are built in the lane for that")
+
+
+def _problem(error: Exception) -> dict[str, Any]:
+    known = error if isinstance(error, ToftError) else ToftError(cause=f"{type(error).__name__}: {error}")
+    return known.to_json()
+
+
+def _line(reply: Reply) -> bytes:
+    return _encoder.encode(reply) + b"\n"
+
+
+if __name__ == "__main__":
+    main()

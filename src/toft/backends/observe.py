@@ -1,0 +1,150 @@
+"""What a new daemon finds: which postmasters still live, what is attached, what lies around without a record.
+
+Nothing is decided here but what belongs to nobody: that is ended and thrown away. The rest becomes sightings,
+and the loop goes on where the earlier daemon stopped.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from toft.backends import keep
+from toft.backends.acts import create
+from toft.backends.backend import Attachment, Backend, Wish
+from toft.backends.context import Context
+from toft.engine import postmaster
+from toft.host import processes
+from toft.host.files import remove_tree
+from toft.host.processes import Process
+from toft.leases import lifecycle
+from toft.protocol.lease import GRACE_SECONDS
+
+_BOOT = "boot"
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What was taken over, and what was cleaned up."""
+
+    backends: int
+    leases: int
+    cleaned: int
+
+
+def end_all(context: Context, reason: str) -> None:
+    """End every lease."""
+    for lease in context.leases.live():
+        keep.end(context, lease, reason)
+
+
+def adopt(context: Context, boot_id: str, attached: Mapping[str, tuple[int, int]]) -> Found:
+    """Take over what an earlier daemon left. `attached`: backend → its ports at a living worker."""
+    same_boot = _remember_boot(context, boot_id)
+    context.templates.load()
+    backends = context.estate.load()
+    context.leases.load()
+    if same_boot:
+        _give_grace(context)
+    else:
+        end_all(context, lifecycle.REBOOTED)
+    working = _working_processes(context)
+    for backend in backends:
+        _see(context, backend, attached, working.pop(context.places.data(backend.id), []))
+    cleaned = _end_strays(working)
+    cleaned += _clean_folders(context, {backend.id for backend in backends})
+    _end_orphaned_leases(context)
+    context.trash.find()
+    return Found(backends=len(backends), leases=len(context.leases.live()), cleaned=cleaned)
+
+
+def _remember_boot(context: Context, boot_id: str) -> bool:
+    """Whether the state is of this boot; else its processes are gone and its monotonic times mean nothing."""
+    rows = context.store.rows("SELECT value FROM fact WHERE name = ?", _BOOT)
+    is_same = bool(rows) and rows[0][0] == boot_id
+    if not is_same:
+        with context.store.transaction() as tx:
+            tx.execute(
+                "INSERT INTO fact (name, value) VALUES (?, ?)"
+                " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                _BOOT,
+                boot_id,
+            )
+            tx.execute("UPDATE backend SET pid = NULL, pid_ticks = NULL, wish = 'gone'")
+            tx.execute("UPDATE template SET used_mono = used_mono - 1e9 WHERE used_mono > -1e9")
+    return is_same
+
+
+def _give_grace(context: Context) -> None:
+    now = context.clock.mono()
+    with context.store.transaction() as tx:
+        for lease in context.leases.live():
+            adopted = lifecycle.adopt(lease, now, GRACE_SECONDS)
+            if adopted != lease:
+                context.leases.update(tx, adopted)
+
+
+def _end_orphaned_leases(context: Context) -> None:
+    for lease in context.leases.live():
+        backend = context.estate.get(lease.backend_id)
+        if backend is None or backend.wish is Wish.GONE:
+            keep.end(context, lease, "its backend is no more")
+
+
+def _see(
+    context: Context, backend: Backend, attached: Mapping[str, tuple[int, int]], working: list[Process]
+) -> None:
+    ports = attached.get(backend.id)
+    if ports is not None:
+        if ports != (backend.http_port, backend.db_port):
+            context.estate.change(backend.id, http_port=ports[0], db_port=ports[1])
+        context.estate.see(backend.id, attachment=Attachment.UNTOLD)
+    running = create.running_of(backend)
+    if running is not None and postmaster.is_alive(running):
+        create.watch(context, backend, running)
+        return
+    for process in working:  # orphans of a postmaster that was killed, or one that was never recorded
+        processes.send(process, signal.SIGKILL)
+
+
+def _working_processes(context: Context) -> dict[Path, list[Process]]:
+    """Processes whose working directory is a data directory of this home, by that directory."""
+    places: dict[tuple[int, int], Path] = {}
+    for pattern in ("backends/*/pgdata", "trash/*/pgdata", "templates/.*/pgdata"):
+        for path in context.places.home.glob(pattern):
+            with suppress(OSError):
+                status = path.stat()
+                places[status.st_dev, status.st_ino] = path
+    found: dict[Path, list[Process]] = {}
+    for pid in processes.all_pids() if places else ():
+        with suppress(OSError):
+            there = Path(f"/proc/{pid}/cwd").stat()
+            path = places.get((there.st_dev, there.st_ino))
+            process = processes.identify(pid) if path is not None else None
+            if path is not None and process is not None:
+                found.setdefault(path, []).append(process)
+    return found
+
+
+def _end_strays(working: Mapping[Path, list[Process]]) -> int:
+    strays = [process for family in working.values() for process in family]
+    for process in strays:
+        processes.send(process, signal.SIGKILL)
+    return len(strays)
+
+
+def _clean_folders(context: Context, known: set[str]) -> int:
+    """Throw away folders of backends that have no record, and their sockets."""
+    cleaned = 0
+    for path in context.places.backends.iterdir():
+        if path.name not in known:
+            context.trash.throw(path)
+            cleaned += 1
+    for path in context.places.sockets.iterdir():
+        if path.name not in known:
+            remove_tree(path)
+            cleaned += 1
+    return cleaned
