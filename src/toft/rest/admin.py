@@ -1,0 +1,80 @@
+"""The admin port: is it alive, is it ready, how is it doing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from toft.http.message import Handle, Request, Response
+from toft.rest.errors import RestError
+
+if TYPE_CHECKING:
+    from toft.rest.standalone import DataApi
+
+_TEXT = (b"content-type", b"text/plain; charset=utf-8")
+_JSON = (b"content-type", b"application/json; charset=utf-8")
+
+
+def admin_handle(api: DataApi) -> Handle:
+    """What the admin port answers about `api`."""
+
+    async def handle(request: Request) -> Response:
+        match request.raw_path:
+            case "/live":
+                return Response(200)
+            case "/ready":
+                return Response(await _readiness(api))
+            case "/metrics":
+                return Response(200, [_TEXT], _metrics(api))
+            case "/schema_cache":
+                return _schema_cache(api)
+            case _:
+                return Response(404)
+
+    return handle
+
+
+async def _readiness(api: DataApi) -> int:
+    if api.service.schema.known is None:
+        return 503
+    try:
+        await api.service.ping()
+    except RestError:
+        return 500
+    return 200
+
+
+def _metrics(api: DataApi) -> bytes:
+    keeper = api.service.schema
+    known = keeper.known
+    lines = [
+        ("pgrst_db_pool_max", "gauge", "Max pool connections", api.settings.pool_size),
+        ("pgrst_db_pool_available", "gauge", "Available connections in the pool", api.pool.size - api.pool.in_use),
+        ("pgrst_db_pool_in_use", "gauge", "Connections that work", api.pool.in_use),
+        ("pgrst_schema_cache_loads_total", "counter", "The total number of times the schema cache was loaded",
+         keeper.loads),
+        ("pgrst_schema_cache_query_time_seconds", "gauge", "The query time of the last schema cache load",
+         keeper.load_seconds),
+        ("pgrst_plan_cache_hits_total", "counter", "Requests whose shape was known", known.hits if known else 0),
+        ("pgrst_plan_cache_misses_total", "counter", "Requests that were planned", known.misses if known else 0),
+    ]  # fmt: skip
+    text = "".join(
+        f"# HELP {name} {what}\n# TYPE {name} {kind}\n{name} {value}\n" for name, kind, what, value in lines
+    )
+    return text.encode()
+
+
+def _schema_cache(api: DataApi) -> Response:
+    known = api.service.schema.known
+    if known is None:
+        return Response(503)
+    schema = known.schema
+    shown = {
+        "dbTables": list(schema.tables.values()),
+        "dbRelationships": [each for found in schema.relationships.values() for each in found],
+        "dbRoutines": [each for found in schema.routines.values() for each in found],
+        "dbRepresentations": [list(key) for key in schema.representations],
+        "dbMediaHandlers": list(schema.handlers.values()),
+    }
+    return Response(200, [_JSON], msgspec.json.encode(shown))

@@ -1,0 +1,134 @@
+"""Sends what was rendered, in one round trip, and gives back the one row. It decides nothing.
+
+A schema that has changed since the plan was made is `Stale`; other errors of Postgres pass through.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from toft.pg.connection import Connection
+from toft.pg.pool import Pool
+from toft.pg.sqlstate import ConnectionLost, PostgresError, Unreachable
+from toft.pg.transaction import Isolation, transaction
+from toft.pg.wire import Result, Statement
+from toft.rest.errors import cannot_connect, connection_lost, pool_timeout
+from toft.rest.render.fragment import BODY, BODY_AS_BYTEA, Rendered
+from toft.rest.render.settings import settings_statement
+
+_STALE: Final = "TF001"
+_SERIALIZATION_FAILURE: Final = "40001"
+#: A transaction that lost against a concurrent one is run again, as upstream's driver does.
+_ATTEMPTS: Final = 5
+_CHECK_CONSTRAINTS: Final = Statement(b"set constraints all immediate", (), b"check constraints")
+
+
+class Stale(Exception):
+    """The database's schema is not the one that the plan was made for; `version` is what it is now."""
+
+    def __init__(self, version: str) -> None:
+        super().__init__(version)
+        self.version = version
+
+
+class Work(msgspec.Struct, frozen=True):
+    """One transaction: its settings in order, what runs before the statement, the statements, the mode."""
+
+    settings: Sequence[tuple[str, bytes]]
+    statements: Sequence[Statement]
+    version: str | None
+    before: Sequence[Statement] = ()
+    is_read_only: bool = False
+    isolation: Isolation = "read committed"
+    rolls_back: bool = False
+
+
+class Executor:
+    """Runs work on the connections of one pool."""
+
+    def __init__(self, pool: Pool[Connection], acquire_seconds: float) -> None:
+        self._pool = pool
+        self._acquire_seconds = acquire_seconds
+        #: version and snapshot in which a connection last found its schema as expected
+        self._seen: WeakKeyDictionary[Connection, tuple[str, bytes]] = WeakKeyDictionary()
+
+    async def run(self, work: Work) -> list[Result]:
+        """The results of `work.statements`. Raises `RestError`, `PostgresError`, `Stale`."""
+        for attempt in range(_ATTEMPTS):
+            try:
+                return await self._run_once(work)
+            except PostgresError as error:
+                if error.sqlstate == _STALE:
+                    raise Stale(error.detail or "") from None
+                if error.sqlstate != _SERIALIZATION_FAILURE or attempt == _ATTEMPTS - 1:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _run_once(self, work: Work) -> list[Result]:
+        try:
+            loan = self._pool.lend()
+            async with asyncio.timeout(self._acquire_seconds):
+                connection = await loan.__aenter__()
+        except TimeoutError:
+            raise pool_timeout() from None
+        except Unreachable as error:
+            raise cannot_connect(str(error)) from None
+        except ConnectionLost as error:
+            raise connection_lost(str(error)) from None
+        try:
+            return await self._send(connection, work)
+        except ConnectionLost as error:
+            raise connection_lost(str(error)) from None
+        finally:
+            await loan.__aexit__(None, None, None)
+
+    async def _send(self, connection: Connection, work: Work) -> list[Result]:
+        version, seen = work.version, self._seen.get(connection)
+        is_explicit = work.rolls_back or work.isolation != "read committed"
+        settings = settings_statement(
+            work.settings,
+            version=None if version is None else version.encode(),
+            seen=seen[1] if seen is not None and seen[0] == version else None,
+            is_read_only=work.is_read_only and not is_explicit,
+        )
+        statements = [settings, *work.before, *work.statements]
+        if not is_explicit:
+            results = await connection.pipeline(statements)
+        else:
+            if work.rolls_back:
+                statements.append(_CHECK_CONSTRAINTS)
+            results = await connection.pipeline(
+                transaction(
+                    statements,
+                    isolation=work.isolation,
+                    read_only=work.is_read_only,
+                    rollback=work.rolls_back,
+                )
+            )
+            results = results[1:]
+        if version is not None and (snapshot := results[0].rows[0][0]) is not None:
+            self._seen[connection] = (version, snapshot)
+        first = 1 + len(work.before)
+        return results[first : first + len(work.statements)]
+
+
+def fill(rendered: Rendered, values: Sequence[bytes], body: bytes, name_key: bytes | None) -> Statement:
+    """The statement with the values of one request."""
+    params = tuple(_value(source, values, body) for source in rendered.sources)
+    return Statement(rendered.sql, params, name_key, binary=rendered.is_binary)
+
+
+def _value(source: int | bytes, values: Sequence[bytes], body: bytes) -> bytes:
+    if isinstance(source, bytes):
+        return source
+    if source >= 0:
+        return values[source]
+    if source == BODY:
+        return body
+    assert source == BODY_AS_BYTEA
+    return b"\\x" + body.hex().encode()

@@ -1,0 +1,133 @@
+"""Pure: the statement that goes before: who asks, what for, under which settings, and of which schema."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from toft.http.message import HeaderList
+from toft.pg.quote import identifier
+from toft.pg.wire import Statement
+from toft.rest.render.fragment import qualified
+from toft.rest.schema.model import Name
+
+_json = msgspec.json.Encoder().encode
+
+#: Functions of the bootstrap: raise TF001 when the schema is another than the plan was made for, and answer
+#: the snapshot that was looked at.
+_CHECK: Final = "toft.require_schema_version($1, $2)"
+
+
+@functools.lru_cache(256)
+def search_path(schema: str, extra: tuple[str, ...]) -> bytes:
+    """The value of search_path: the requested schema, then the configured ones."""
+    return ", ".join(identifier(name) for name in (schema, *extra)).encode()
+
+
+@functools.lru_cache(512)
+def _settings_sql(names: tuple[str, ...], *, checks_version: bool, is_read_only: bool) -> tuple[bytes, bytes]:
+    """The SQL and the key of its prepared statement."""
+    calls = [_CHECK] if checks_version else []
+    first = 3 if checks_version else 1
+    if is_read_only:
+        calls.append("set_config('transaction_read_only', 'on', true)")
+    calls += [f"set_config({_literal(name)}, ${number}, true)" for number, name in enumerate(names, first)]
+    sql = f"SELECT {', '.join(calls) or 'NULL'}".encode()
+    return sql, b"settings\0" + sql
+
+
+def _literal(name: str) -> str:
+    return "'" + name.replace("'", "''") + "'"
+
+
+def settings_statement(
+    settings: Sequence[tuple[str, bytes]],
+    *,
+    version: bytes | None,
+    seen: bytes | None,
+    is_read_only: bool,
+) -> Statement:
+    """One SELECT that sets everything for the transaction, in this order.
+
+    version: what the schema must be, None where the database cannot tell. seen: the snapshot in which this
+    connection last found it so. is_read_only: forbids writing from here on, for want of a BEGIN that does.
+    """
+    names = tuple(name for name, _ in settings)
+    sql, key = _settings_sql(names, checks_version=version is not None, is_read_only=is_read_only)
+    values = tuple(value for _, value in settings)
+    return Statement(sql, values if version is None else (version, seen, *values), key)
+
+
+@functools.lru_cache(16)
+def pre_request(function: Name) -> Statement:
+    """The call of the function that may refuse a request."""
+    return Statement(f"SELECT {qualified(function)}()".encode(), (), b"pre-request")
+
+
+def transaction_settings(
+    *,
+    schema: str,
+    extra_search_path: tuple[str, ...],
+    role: str,
+    role_settings: Sequence[tuple[str, str]],
+    claims_json: bytes,
+    method: str,
+    path: str,
+    headers: HeaderList | None,
+    timezone: str | None,
+    function_settings: Sequence[tuple[str, bytes]],
+    app_settings: Sequence[tuple[str, str]],
+) -> list[tuple[str, bytes]]:
+    """All settings of one request, in the order in which they are made.
+
+    The role's own come before the role, whose rights might not allow them. headers: None when nothing in the
+    database can read them.
+    """
+    settings = [("search_path", search_path(schema, extra_search_path))]
+    settings += [(name, value.encode()) for name, value in role_settings]
+    settings += (
+        ("role", role.encode()),
+        ("request.jwt.claims", claims_json),
+        ("request.method", method.encode()),
+        ("request.path", path.encode("latin-1", "replace")),
+    )
+    if headers is not None:
+        settings += (
+            ("request.headers", _json(_joined(headers))),
+            ("request.cookies", _json(_cookies(headers))),
+        )
+    if timezone is not None:
+        settings.append(("timezone", timezone.encode()))
+    settings += function_settings
+    settings += [(name, value.encode()) for name, value in app_settings]
+    return settings
+
+
+def _joined(headers: HeaderList) -> dict[str, str]:
+    """Names and values; the first of a name counts. Cookies are a setting of their own."""
+    found: dict[str, str] = {}
+    for name, value in headers:
+        if name != b"cookie":
+            found.setdefault(name.decode("latin-1"), _text(value))
+    return found
+
+
+def _cookies(headers: HeaderList) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in headers:
+        if name == b"cookie":
+            for pair in _text(value).split(";"):
+                key, _, content = pair.strip().partition("=")
+                if key:
+                    found.setdefault(key, content)
+    return found
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
