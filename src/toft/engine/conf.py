@@ -37,6 +37,7 @@ _COMMON: dict[str, str] = {
     "track_activity_query_size": "1024",
     "pg_stat_statements.max": "500",
     "jit": "off",
+    "temp_file_limit": "1GB",
     # write-ahead log: small, and nothing is kept for a standby
     "wal_level": "minimal",
     "max_wal_senders": "0",

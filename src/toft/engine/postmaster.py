@@ -25,7 +25,7 @@ from toft.engine import conf
 from toft.engine.bootstrap import SUPERUSER
 from toft.engine.prepare import Engine
 from toft.errors.backend import BackendFailed
-from toft.host import processes
+from toft.host import probe, processes
 from toft.host.confine import Confinement, Method, confine
 from toft.host.limits import Limits
 from toft.host.processes import Process
@@ -128,6 +128,8 @@ def walls(engine: Engine, method: Method, uid: int | None, writable: Sequence[Pa
         read_only=tuple(str(path) for path in seen if not path.is_symlink()),
         links=tuple((str(path), str(path.readlink())) for path in seen if path.is_symlink()),
         writable=tuple(map(str, writable)),
+        bubblewrap=probe.tool("bwrap") or "bwrap",
+        setpriv=probe.tool("setpriv") or "setpriv",
     )
 
 

@@ -221,7 +221,7 @@ async def _initdb(engine: Engine, work: Path, password: str, launch: Launch) -> 
 def _initdb_walls(engine: Engine, work: Path, uid: int | None, launch: Launch) -> Confinement:
     """initdb meets nothing of a tenant, but it asks for its user's name and needs a shell."""
     if launch.confinement != "bubblewrap":
-        return Confinement(method="none" if uid is None else "setpriv", uid=uid)
+        return postmaster.walls(engine, launch.confinement, uid, [])
     who = os.geteuid() if uid is None else uid
     names = work / "passwd"
     names.write_text(f"toft:x:{who}:{who}::/:/bin/sh\n")

@@ -2,13 +2,151 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
+import msgspec
+
 from toft.host import processes
+from toft.host.confine import Confinement, Method, confine
+from toft.host.files import can_reflink
+
+_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+_NOBODY = 65534
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One thing that this machine has or lacks. mend: the one command or step that brings it."""
+
+    name: str
+    is_there: bool
+    detail: str
+    mend: str | None = None
+
+
+def findings(home: Path) -> list[Finding]:
+    """What doctor tells about the machine, besides the engines. `home` must exist."""
+    return [
+        _bubblewrap(),
+        _user_namespaces(),
+        _setpriv(),
+        _sharing(home),
+        _space(home),
+        _gvisor(),
+        _kvm(),
+    ]
+
+
+@cache
+def tool(name: str) -> str | None:
+    """The full path of a program of the system."""
+    return shutil.which(name, path=_PATH)
+
+
+def choose_method() -> Method:
+    """The strongest confinement that works here."""
+    if _bubblewrap().is_there:
+        return "bubblewrap"
+    return "setpriv" if os.geteuid() == 0 and tool("setpriv") else "none"
+
+
+def _bubblewrap() -> Finding:
+    """By running it as a postmaster would be."""
+    name = "bubblewrap"
+    wrapper, setpriv, true = tool("bwrap"), tool("setpriv"), tool("true")
+    if wrapper is None or true is None:
+        return Finding(
+            name, False, "not installed: backends share the file system", "apt-get install bubblewrap"
+        )
+    uid = _NOBODY if os.geteuid() == 0 else None
+    if uid is not None and setpriv is None:
+        return Finding(name, False, "it needs setpriv, which is missing", "apt-get install util-linux")
+    shown = [str(path) for path in system_libraries()]
+    walls = Confinement(
+        method="bubblewrap",
+        uid=uid,
+        read_only=(true, *(path for path in shown if not Path(path).is_symlink())),
+        links=tuple((path, str(Path(path).readlink())) for path in shown if Path(path).is_symlink()),
+        bubblewrap=wrapper,
+        setpriv=setpriv or "",
+    )
+    answer = processes.run(confine(walls, [true]), seconds=10)
+    if answer.status == 0:
+        return Finding(name, True, wrapper)
+    cause = answer.errors.strip() or f"it ended with status {answer.status}"
+    return Finding(name, False, cause, "allow unprivileged user namespaces, or run the daemon as root")
+
+
+def _user_namespaces() -> Finding:
+    name = "user namespaces"
+    unshare, setpriv, true = tool("unshare"), tool("setpriv"), tool("true")
+    if unshare is None or true is None or (os.geteuid() == 0 and setpriv is None):
+        return Finding(name, False, "cannot be tried", "apt-get install util-linux")
+    walls = Confinement(method="setpriv", uid=_NOBODY if os.geteuid() == 0 else None, setpriv=setpriv or "")
+    answer = processes.run(confine(walls, [unshare, "--user", "--map-root-user", true]), seconds=10)
+    if answer.status == 0:
+        return Finding(name, True, "any user may make one")
+    return Finding(name, False, answer.errors.strip(), "sysctl -w user.max_user_namespaces=10000")
+
+
+def _setpriv() -> Finding:
+    path = tool("setpriv")
+    if path is not None:
+        return Finding("setpriv", True, path)
+    return Finding("setpriv", False, "not installed", "apt-get install util-linux")
+
+
+def _sharing(home: Path) -> Finding:
+    name = "reflink"
+    if can_reflink(home):
+        return Finding(name, True, f"files under {home} can share blocks")
+    return Finding(name, False, f"files under {home} are copied; that is as quick for small databases")
+
+
+def _space(home: Path) -> Finding:
+    free = shutil.disk_usage(home).free
+    detail = f"{free / (1 << 30):.1f} GiB free under {home}"
+    if free >= 1 << 30:
+        return Finding("disk", True, detail)
+    return Finding("disk", False, detail, "toft gc")
+
+
+def _gvisor() -> Finding:
+    path = tool("runsc")
+    if path is None:
+        return Finding("gVisor", False, "no runsc", "install runsc from gvisor.dev")
+    answer = processes.run([path, "--version"], seconds=10)
+    return Finding("gVisor", answer.status == 0, answer.output.partition("\n")[0] or answer.errors.strip())
+
+
+_KVM_CREATE_VM = 0xAE01
+_KVM_CREATE_VCPU = 0xAE41
+
+
+def _kvm() -> Finding:
+    """By making a virtual machine: the device may be there and of no use."""
+    name = "KVM"
+    opened: list[int] = []
+    try:
+        opened.append(os.open("/dev/kvm", os.O_RDWR | os.O_CLOEXEC))
+        opened.append(fcntl.ioctl(opened[-1], _KVM_CREATE_VM, 0))
+        opened.append(fcntl.ioctl(opened[-1], _KVM_CREATE_VCPU, 0))
+    except FileNotFoundError:
+        return Finding(name, False, "no /dev/kvm: virtual machines are emulated, which is slower")
+    except PermissionError:
+        return Finding(name, False, "/dev/kvm is not yours to use", "usermod -aG kvm $USER")
+    except OSError as error:
+        return Finding(name, False, f"/dev/kvm is there but of no use: {error.strerror}")
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+    return Finding(name, True, "virtual machines can be made")
+
 
 #: Folders with the shared libraries and data that a program of this system needs, and their cache.
 _SYSTEM = (
