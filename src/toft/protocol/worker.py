@@ -50,20 +50,84 @@ class RestSettings(msgspec.Struct, frozen=True):
     max_rows: int | None = 1000
 
 
+class AuthHook(msgspec.Struct, frozen=True):
+    """A Postgres function (or HTTP endpoint) that Auth asks at one of its steps."""
+
+    uri: str
+    secrets: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"AuthHook(uri={self.uri!r})"
+
+
+class AuthProvider(msgspec.Struct, frozen=True):
+    """A social provider that is switched on."""
+
+    client_id: str = ""
+    secret: str = ""
+    redirect_uri: str = ""
+    url: str = ""
+    skip_nonce_check: bool = False
+    email_optional: bool = False
+
+    def __repr__(self) -> str:
+        return f"AuthProvider(client_id={self.client_id!r}, url={self.url!r})"
+
+
+class AuthMailTemplate(msgspec.Struct, frozen=True):
+    """A project's own words for one kind of mail; an empty part keeps the default."""
+
+    subject: str = ""
+    content: str = ""
+
+
 class AuthSettings(msgspec.Struct, frozen=True):
-    """`[auth]` of config.toml: the part that the foundation reads; the Auth room widens it."""
+    """`[auth]` of config.toml. The defaults are those that a fresh project's file has.
+
+    jwt_issuer: empty for the public address of Auth itself. hooks: by name, `custom_access_token` and so on.
+    external: providers that are on. mail_templates: by kind, `confirmation` and so on. sms_test_otp: phone
+    number → the code that is accepted without sending.
+    """
 
     site_url: str = "http://127.0.0.1:3000"
     additional_redirect_urls: tuple[str, ...] = ()
     jwt_expiry_seconds: int = 3600
+    jwt_issuer: str = ""
+    jwt_audience: str = "authenticated"
+    default_role: str = "authenticated"
     enable_signup: bool = True
     enable_anonymous_sign_ins: bool = False
+    enable_manual_linking: bool = False
     minimum_password_length: int = 6
     password_requirements: str = ""
-    email_enable_signup: bool = True
-    email_enable_confirmations: bool = False
     enable_refresh_token_rotation: bool = True
     refresh_token_reuse_interval_seconds: int = 10
+    session_timebox_seconds: float | None = None
+    session_inactivity_seconds: float | None = None
+    email_enable_signup: bool = True
+    email_enable_confirmations: bool = False
+    email_double_confirm_changes: bool = True
+    email_secure_password_change: bool = False
+    email_max_frequency_seconds: float = 1
+    email_otp_length: int = 6
+    email_otp_expiry_seconds: int = 3600
+    mail_templates: dict[str, AuthMailTemplate] = {}
+    sms_enable_signup: bool = False
+    sms_enable_confirmations: bool = False
+    sms_template: str = "Your code is {{ .Code }}"
+    sms_max_frequency_seconds: float = 5
+    sms_otp_expiry_seconds: int = 6000
+    sms_test_otp: dict[str, str] = {}
+    mfa_max_enrolled_factors: int = 10
+    mfa_totp_enroll_enabled: bool = False
+    mfa_totp_verify_enabled: bool = False
+    mfa_phone_enroll_enabled: bool = False
+    mfa_phone_verify_enabled: bool = False
+    hooks: dict[str, AuthHook] = {}
+    external: dict[str, AuthProvider] = {}
+    oauth_server_enabled: bool = False
+    oauth_server_allow_dynamic_registration: bool = False
+    oauth_server_authorization_path: str = "/oauth/consent"
 
 
 class StorageSettings(msgspec.Struct, frozen=True):
