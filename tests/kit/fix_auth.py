@@ -22,7 +22,7 @@ from toft.pg.connection import Connection
 from toft.pg.pool import Pool
 from toft.pg.typed import connect_typed
 from toft.protocol.worker import AuthSettings, JwtKey
-from toft.tokens.apikey import make_legacy_key, make_publishable_key, make_secret_key
+from toft.tokens.apikey import make_legacy_key, make_publishable, make_secret
 from toft.tokens.identify import ProjectKeys, identify
 from toft.tokens.jwt import KeyRing
 from toft.tokens.keys import new_secret, new_signing_key
@@ -91,8 +91,8 @@ class AuthBackend:
             ring=self.ring,
             anon_key=make_legacy_key("anon", secret, self.clock.unix()),
             service_role_key=make_legacy_key("service_role", secret, self.clock.unix()),
-            publishable_key=make_publishable_key(entropy),
-            secret_key=make_secret_key(entropy),
+            publishable_key=make_publishable(entropy),
+            secret_key=make_secret(entropy),
         )
         self.passwords = PasswordWork(entropy)
         self.pool = Pool(lambda: connect_typed(cluster.socket_path, DATABASE_ROLE, PASSWORD))

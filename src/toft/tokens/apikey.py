@@ -21,12 +21,12 @@ def make_legacy_key(role: str, secret: str, issued_at: float) -> str:
     return KeyRing(secret).sign(claims)
 
 
-def make_publishable_key(entropy: Entropy) -> str:
+def make_publishable(entropy: Entropy) -> str:
     """An opaque key that stands for `anon`."""
     return _opaque(PUBLISHABLE, entropy)
 
 
-def make_secret_key(entropy: Entropy) -> str:
+def make_secret(entropy: Entropy) -> str:
     """An opaque key that stands for `service_role`."""
     return _opaque(SECRET, entropy)
 

@@ -58,7 +58,7 @@ async def test_create_refusals(auth_backend: AuthBackend):
         ({"phone": "15550100"}, 422, "phone_exists"),
         ({"email": "bob@example.com", "id": "x"}, 400, "validation_failed"),
         (
-            {"email": "bob@example.com", "password": "x", "password_hash": "$2a$10$x"},
+            {"email": "bob@example.com", "password": "x", "password_hash": "$2a$"},
             400,
             "validation_failed",
         ),
@@ -152,7 +152,7 @@ async def test_soft_delete(auth_backend: AuthBackend):
     assert answer.status_code == 200
     user = (await auth_backend.admin(f"GET /admin/users/{user_id}")).json()
     assert "deleted_at" in user
-    assert "ada" not in str(user)
+    assert "@" not in str(user)
     assert user["user_metadata"] == {}
     assert (await auth_backend.sign_up())["user"]["id"] != user_id
 

@@ -37,7 +37,7 @@ async def test_lost_answer_gives_the_active_token_again(auth_backend: AuthBacken
 
 
 async def test_reuse_within_the_interval_branches_and_later_ends_the_family(auth_backend: AuthBackend):
-    """A grandparent is good for ten seconds; after that somebody has a copy, and nobody refreshes any more."""
+    """A grandparent is good for ten seconds; then somebody has a copy, and nobody refreshes any more."""
     first = (await auth_backend.sign_up())["refresh_token"]
     second = (await refresh(auth_backend, first)).json()["refresh_token"]
     third = (await refresh(auth_backend, second)).json()

@@ -41,9 +41,9 @@ def test_addresses_in_lower_case(given):
 @pytest.mark.parametrize(
     "given",
     [
-        "", "ada", "ada@", "@example.com", "a b@example.com", "a@b@c.example", "a@example..com", "a@-x.example",
-        "a\n@example.com", "a@exa mple.com", "<a@example.com>", "a..b@example.com", "a@.com", "x" * 250 + "@e.example",
-        "a\0@example.com", "a;b@example.com", '"a"@example.com',
+        "", "ada", "ada@", "@example.com", "a b@example.com", "a@b@c.example", "a@example..com",
+        "a@-x.example", "a\n@example.com", "a@exa mple.com", "<a@example.com>", "a..b@example.com", "a@.com",
+        "x" * 250 + "@e.example", "a\0@example.com", "a;b@example.com", '"a"@example.com',
     ],
 )  # fmt: skip
 def test_what_is_no_address(given):
@@ -158,8 +158,10 @@ def test_instants():
 
 @pytest.mark.parametrize(
     ("version", "newer"),
-    [(None, False), ("", False), ("2023-12-31", False), ("2024-01-01", True), ("2030-01-01", True), ("yesterday!", False),
-     ("2024-13-01", False), ("2024/01/01", False)],
+    [
+        (None, False), ("", False), ("2023-12-31", False), ("2024-01-01", True), ("2030-01-01", True),
+        ("yesterday!", False), ("2024-13-01", False), ("2024/01/01", False),
+    ],
 )  # fmt: skip
 def test_error_shape_by_version(version, newer):
     """What is no date counts as absent."""

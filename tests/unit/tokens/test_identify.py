@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toft.http.message import Headers
-from toft.tokens.apikey import has_valid_form, make_legacy_key, make_publishable_key, make_secret_key
+from toft.tokens.apikey import has_valid_form, make_legacy_key, make_publishable, make_secret
 from toft.tokens.caller import Caller, Refusal, TokenFault
 from toft.tokens.identify import ProjectKeys, identify
 from toft.tokens.jwt import KeyRing
@@ -18,8 +18,8 @@ KEYS = ProjectKeys(
     ring=RING,
     anon_key=make_legacy_key("anon", SECRET, NOW - 10),
     service_role_key=make_legacy_key("service_role", SECRET, NOW - 10),
-    publishable_key=make_publishable_key(SystemEntropy()),
-    secret_key=make_secret_key(SystemEntropy()),
+    publishable_key=make_publishable(SystemEntropy()),
+    secret_key=make_secret(SystemEntropy()),
 )
 USER = RING.sign({"sub": "u1", "role": "authenticated", "exp": NOW + 60})
 
@@ -66,7 +66,7 @@ def test_legacy_key_alone_is_a_bearer_except_for_auth():
 
 def test_foreign_opaque_key_is_refused():
     """No service could make sense of an opaque key that is not the project's."""
-    other = make_secret_key(SystemEntropy())
+    other = make_secret(SystemEntropy())
     assert who(apikey=other) is Refusal.INVALID_API_KEY
     assert who(authorization=f"Bearer {other}") is Refusal.INVALID_API_KEY
     assert who(apikey=KEYS.secret_key[:-1]) is Refusal.INVALID_API_KEY
