@@ -27,7 +27,9 @@ end $$;
 create function toft.note_drop() returns event_trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
-  if exists (select from pg_event_trigger_dropped_objects() o where not o.is_temporary) then
+  -- The rule of a temporary view does not say that it is temporary.
+  if exists (select from pg_event_trigger_dropped_objects() o
+             where not o.is_temporary and (o.original or o.object_type not in ('rule', 'trigger'))) then
     insert into toft.schema_change values (1);
   end if;
 end $$;

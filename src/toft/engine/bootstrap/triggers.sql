@@ -1,4 +1,9 @@
--- The event triggers, last: a template's first version is one row. ALWAYS: a tenant may set
+-- Nobody but the superuser may use what is here, save what the Data API asks before every request.
+revoke all on all functions in schema toft from public;
+grant execute on function toft.schema_version(), toft.require_schema_version(text, text),
+  toft.fold_schema_changes() to authenticator;
+
+-- The event triggers last, so that a template's version is one row. ALWAYS: a tenant may set
 -- session_replication_role to replica.
 
 create event trigger toft_guard_ddl on ddl_command_end execute function toft.guard_ddl();
@@ -15,8 +20,3 @@ alter event trigger toft_guard_drop enable always;
 alter event trigger toft_grant_extension enable always;
 alter event trigger toft_note_ddl enable always;
 alter event trigger toft_note_drop enable always;
-
--- Nobody but the superuser may use what is here, save what the Data API asks before every request.
-revoke all on all functions in schema toft from public;
-grant execute on function toft.schema_version(), toft.require_schema_version(text, text),
-  toft.fold_schema_changes() to authenticator;
