@@ -128,3 +128,19 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
 
 
 type Reply = Progress | Finished | Failed
+
+
+def encode(message: object) -> bytes:
+    """One message, or an answer, as JSON; paths are texts."""
+    return msgspec.json.encode(message, enc_hook=str)
+
+
+def decode[T](raw: bytes | msgspec.Raw, kind: type[T]) -> T:
+    """What `encode` wrote."""
+    return msgspec.json.decode(raw, type=kind, dec_hook=_decode_path)
+
+
+def _decode_path(kind: type[Any], value: Any) -> Any:
+    if kind is Path:
+        return Path(value)
+    raise NotImplementedError(kind)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 
 from toft.ids import BackendId, make_id
 from toft.protocol.worker import JwtKey, Secrets
-from toft.tokens.apikey import make_legacy_key, make_publishable_key, make_secret_key
+from toft.tokens.apikey import make_legacy_key, make_publishable, make_secret
 from toft.tokens.keys import encode_bytes, new_password, new_secret, new_signing_key
 from toft.world import Clock, Entropy
 
@@ -46,8 +46,8 @@ def make_secrets(entropy: Entropy, clock: Clock) -> Secrets:
         jwt_keys=(JwtKey(kid=key.kid, alg=key.alg, jwk=key.jwk, signs=True),),
         anon_key=make_legacy_key("anon", secret, now),
         service_role_key=make_legacy_key("service_role", secret, now),
-        publishable_key=make_publishable_key(entropy),
-        secret_key=make_secret_key(entropy),
+        publishable_key=make_publishable(entropy),
+        secret_key=make_secret(entropy),
         s3_access_key_id=entropy.bytes(16).hex(),
         s3_secret_access_key=entropy.bytes(32).hex(),
         passwords={role: new_password(entropy) for role in ROLES},

@@ -30,11 +30,10 @@ from toft.backends.chores import (
     Remove,
     Reply,
     Request,
+    decode,
+    encode,
 )
 from toft.errors.shape import ToftError
-
-_requests = msgspec.json.Decoder(Request)
-_encoder = msgspec.json.Encoder()
 
 
 def main() -> None:
@@ -57,7 +56,7 @@ def main() -> None:
 def _serve(sock: socket.socket) -> None:
     with sock.makefile("rb") as lines:
         for line in lines:
-            request = _requests.decode(line)
+            request = decode(line, Request)
             sock.sendall(_line(_outcome(request)))
 
 
@@ -76,7 +75,7 @@ async def _serve_tasks(sock: socket.socket, number: int) -> None:
         work = group.create_task(work_off())
         with suppress(ConnectionResetError):
             while line := await reader.readline():
-                queue.put_nowait(_requests.decode(line))
+                queue.put_nowait(decode(line, Request))
         work.cancel()
     writer.close()
 
@@ -96,14 +95,14 @@ async def _build(request: Request, number: int, writer: asyncio.StreamWriter) ->
         writer.write(_line(Progress(request.seq, text)))
 
     try:
-        return Finished(request.seq, msgspec.Raw(_encoder.encode(await building.build(chore, report))))
+        return Finished(request.seq, msgspec.Raw(encode(await building.build(chore, report))))
     except Exception as error:  # the border of the process: every fault goes back to the caller
         return Failed(request.seq, _problem(error))
 
 
 def _outcome(request: Request) -> Reply:
     try:
-        return Finished(request.seq, msgspec.Raw(_encoder.encode(_do(request.chore))))
+        return Finished(request.seq, msgspec.Raw(encode(_do(request.chore))))
     except Exception as error:  # the border of the process: every fault goes back to the caller
         return Failed(request.seq, _problem(error))
 
@@ -127,7 +126,11 @@ def _do(chore: Chore) -> Any:
         case FindEngines():
             from toft.engine.binaries import find_engines
 
-            return find_engines(chore.home, chore.bindir)
+            os.umask(0o022)  # every backend's user reads an engine
+            try:
+                return find_engines(chore.home, chore.bindir)
+            finally:
+                os.umask(0o077)
         case AdmitProject():
             from toft.backends import planning
 
@@ -146,7 +149,7 @@ def _problem(error: Exception) -> dict[str, Any]:
 
 
 def _line(reply: Reply) -> bytes:
-    return _encoder.encode(reply) + b"\n"
+    return encode(reply) + b"\n"
 
 
 if __name__ == "__main__":

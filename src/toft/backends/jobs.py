@@ -12,10 +12,11 @@ import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 import msgspec
 
-from toft.backends.chores import Chore, Finished, LaneName, Progress, Reply, Request
+from toft.backends.chores import Chore, Finished, LaneName, Progress, Reply, Request, decode, encode
 from toft.errors import catalogue as catalogue  # every error must be known to be made again from its JSON
 from toft.errors.shape import ToftError, from_json
 from toft.host import processes
@@ -62,7 +63,7 @@ class Jobs:
         if self._is_closed:
             raise ToftError(cause="the daemon is stopping")
         raw = await self._job(chore.lane).ask(chore, report)
-        return msgspec.json.decode(raw, type=answer)
+        return decode(raw, answer)
 
     def warm(self, lane: LaneName) -> None:
         """Start the lane's first process now, for a caller who will come."""
@@ -159,7 +160,7 @@ class _Job(asyncio.Protocol):
         self._pending[seq] = _Pending(result, report)
         if self._idle is not None:
             self._idle.cancel()
-        self._send(msgspec.json.encode(Request(seq, chore)) + b"\n")
+        self._send(encode(Request(seq, chore)) + b"\n")
         return await result
 
     def hang_up(self) -> None:
@@ -179,13 +180,12 @@ class _Job(asyncio.Protocol):
             await processes.wait_gone(self._process)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 -- what create_connection makes
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)
         if self.is_over:
             transport.close()
             return
         for line in self._unsent:
-            transport.write(line)
+            self._transport.write(line)
         self._unsent.clear()
 
     def data_received(self, data: bytes) -> None:

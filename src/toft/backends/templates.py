@@ -23,6 +23,7 @@ from toft.backends.trash import Trash
 from toft.engine.template import Launch, load_template
 from toft.errors.engine import TemplateFailed
 from toft.errors.shape import ToftError
+from toft.host.files import tree_bytes
 from toft.ids import TemplateKey
 from toft.store.connection import Store
 from toft.store.transaction import Transaction
@@ -73,7 +74,7 @@ class Templates:
         self.made: Callable[[], None] = lambda: None
 
     def load(self) -> None:
-        """Read the records. A template without its directory is none; one without a record is thrown away."""
+        """Read the records. One without its directory is dropped; a whole template without a record gets one."""
         on_disk = {path.name for path in self._folder.iterdir()}
         with self._store.transaction() as tx:
             for record in records.load_templates(self._store):
@@ -82,7 +83,12 @@ class Templates:
                 else:
                     records.delete_template(tx, record.key)
         for name in on_disk - self._known.keys():
-            self._trash.throw(self._folder / name)
+            template = None if name.startswith(".") else load_template(self._folder, name)
+            if template is None:
+                self._trash.throw(self._folder / name)
+            else:
+                size = tree_bytes(self._folder / name)
+                self._save([TemplateRecord(TemplateKey(name), template.kind, size, NEVER_USED, None)])
 
     def has(self, key: TemplateKey) -> bool:
         """Whether the template is there."""

@@ -207,7 +207,8 @@ class Workers:
         path.unlink(missing_ok=True)
         output = os.open(self._places.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            pid = processes.spawn([*self._argv, str(path)], self._env, output=output)
+            argv = [*self._argv, "--socket", str(path), "--index", str(number)]
+            pid = processes.spawn(argv, self._env, output=output)
         finally:
             os.close(output)
         processes.reap_when_gone(pid)

@@ -199,6 +199,7 @@ class Daemon:
         await self._tasks.close()
         self.was_purged = purge
         if purge:
+            context.store.close()
             await asyncio.to_thread(self._remove_files)
         context.tell(DaemonStopped(leases_left=self.leases_left, purged=purge))
         self._stopped.set()
@@ -257,7 +258,6 @@ class Daemon:
     def _remove_files(self) -> None:
         """All that this home holds, but for what is not ours: a config.toml that the user wrote."""
         places = self._context.places
-        self._context.store.close()
         for path in (*places.contents, *places.run.glob("worker-*.sock"), places.sockets):
             remove_tree(path)
 

@@ -123,10 +123,8 @@ def _make_room(needy: Shelf, shelves: Sequence[Shelf], orders: Sequence[Order]) 
     for shelf in sorted(shelves, key=lambda shelf: shelf.used_mono):
         if shelf.kind == needy.kind:
             continue
-        idle = {
-            Grade.CLONED: shelf.cloned - orders.count(Promote(shelf.kind)),
-            Grade.STARTED: shelf.ready - shelf.waiting,
-        }
+        needed = max(0, shelf.waiting - shelf.started)
+        idle = {Grade.CLONED: shelf.cloned - needed, Grade.STARTED: shelf.ready - shelf.waiting}
         for grade, count in idle.items():
             if count > orders.count(Drop(shelf.kind, grade)):
                 return Drop(shelf.kind, grade)

@@ -33,9 +33,13 @@ class Store:
         self.path = path
         with self._in_our_words():
             self._connection = sqlite3.connect(path, isolation_level=None, cached_statements=256)
-            for pragma in _PRAGMAS:
-                self._connection.execute(pragma)
-            self._bring_up_to_date()
+            try:
+                for pragma in _PRAGMAS:
+                    self._connection.execute(pragma)
+                self._bring_up_to_date()
+            except BaseException:
+                self._connection.close()
+                raise
 
     @contextmanager
     def transaction(self) -> Generator[Transaction]:
