@@ -21,6 +21,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from toft.http.message import BodyTooLarge, ClientGone, Handle, HeaderList, Headers, Request, Response
+from toft.http.sockets import BACKLOG, bind_path, bind_port
 from toft.world import Clock, SystemClock
 
 #: Request line and header fields together.
@@ -29,7 +30,6 @@ MAX_HEAD_BYTES: Final = 128 * 1024
 HEAD_SECONDS: Final = 30.0
 #: How long a connection may stay open between requests.
 KEEP_ALIVE_SECONDS: Final = 75
-BACKLOG: Final = 1024
 
 _log = logging.getLogger("toft.http")
 #: uvicorn's own lines are of no use here: it reports what clients do wrong
@@ -52,9 +52,9 @@ async def listen(
     Raises OSError when the place cannot be had. A stale socket file is replaced.
     """
     if path is not None:
-        sock = _bind_path(path, mode)
+        sock = bind_path(path, mode)
     elif sock is None:
-        sock = _bind_port(host, port or 0)
+        sock = bind_port(host, port or 0)
     listener = Listener(handle, sock, path, clock or SystemClock())
     try:
         await listener.start()
@@ -62,31 +62,6 @@ async def listen(
         sock.close()
         raise
     return listener
-
-
-def _bind_path(path: Path, mode: int) -> socket.socket:
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-    try:
-        if path.is_socket():
-            path.unlink()
-        sock.bind(str(path))
-        path.chmod(mode)  # nobody can connect before listen() is called
-    except BaseException:
-        sock.close()
-        raise
-    return sock
-
-
-def _bind_port(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind((host, port))
-    except BaseException:
-        sock.close()
-        raise
-    return sock
 
 
 class Listener:
@@ -117,22 +92,33 @@ class Listener:
 
     async def close(self, grace_seconds: float = 0.0) -> None:
         """Stop listening and close idle connections; requests in flight have `grace_seconds` to end."""
-        if self._server is not None:
-            self._server.close()
-        if self._path is not None:
-            self._path.unlink(missing_ok=True)
+        self._stop_listening()
         for connection in tuple(self.state.connections):
             connection.shutdown()
         if grace_seconds and self.state.tasks:
             await asyncio.wait(tuple(self.state.tasks), timeout=grace_seconds)
+        self.cut()
+        await self.wait_quiet()
+
+    def cut(self) -> None:
+        """Stop listening, close every connection and cancel what runs, at once."""
+        self._stop_listening()
         for connection in tuple(self.state.connections):
             connection.transport.abort()
-        # Aborted connections cancel their tasks when the loop tells them; here nothing may be left running.
-        tasks = tuple(self.state.tasks)
-        for task in tasks:
+        for task in tuple(self.state.tasks):
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+
+    async def wait_quiet(self) -> None:
+        """Wait until no request is being answered."""
+        if self.state.tasks:
+            await asyncio.wait(tuple(self.state.tasks))
+
+    def _stop_listening(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+            if self._path is not None:
+                self._path.unlink(missing_ok=True)
 
     def date_line(self) -> bytes:
         """The Date field, made once a second and only while there is somebody to read it."""

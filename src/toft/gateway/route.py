@@ -1,0 +1,88 @@
+"""Pure: from the path of a request to the service behind it."""
+
+from __future__ import annotations
+
+import enum
+from typing import Final, Literal
+
+import msgspec
+
+type Service = Literal["rest", "auth", "storage"]
+
+
+class Door(enum.Enum):
+    """What the gateway answers by itself."""
+
+    WELCOME = "welcome"
+    HEALTH = "health"
+    NOTHING = "nothing"
+
+
+class Route(msgspec.Struct, frozen=True):
+    """A service, and the path that it sees: percent-encoded as it came, beginning with a slash."""
+
+    service: Service
+    path: str
+
+
+_PREFIXES: Final[tuple[tuple[str, Service], ...]] = (
+    ("/rest/v1", "rest"),
+    ("/auth/v1", "auth"),
+    ("/storage/v1", "storage"),
+)
+
+
+def decide_route(raw_path: str) -> Route | Door:
+    """Where a request goes.
+
+    >>> decide_route("/rest/v1/todos")
+    Route(service='rest', path='/todos')
+    >>> decide_route("/auth/v1")
+    Route(service='auth', path='/')
+    >>> decide_route("/rest/v12")
+    <Door.NOTHING: 'nothing'>
+    """
+    for prefix, service in _PREFIXES:
+        if raw_path.startswith(prefix):
+            rest = raw_path[len(prefix) :]
+            if not rest:
+                return Route(service, "/")
+            if rest[0] == "/":
+                return Route(service, rest)
+    if raw_path == "/":
+        return Door.WELCOME
+    if raw_path == "/health":
+        return Door.HEALTH
+    return Door.NOTHING
+
+
+def does_own_cors(route: Route) -> bool:
+    """Resumable uploads answer browsers' questions themselves, with their protocol's own fields."""
+    return route.service == "storage" and route.path.startswith("/upload/resumable")
+
+
+_OPEN_AUTH_PATHS: Final = frozenset(
+    (
+        "/verify",
+        "/callback",
+        "/authorize",
+        "/oauth/authorize",
+        "/oauth/token",
+        "/oauth/clients/register",
+        "/oauth/userinfo",
+    )
+)
+
+
+def needs_key(method: str, route: Route) -> bool:
+    """Whether a request without API key and without Authorization is turned away at the door.
+
+    Links in mails and OAuth clients have no key, nor have links to public or signed objects; Storage words
+    its own refusal.
+    """
+    if method == "OPTIONS" or route.service == "storage":
+        return False
+    if route.service == "rest":
+        return True
+    path = route.path
+    return path not in _OPEN_AUTH_PATHS and not path.startswith(("/.well-known/", "/sso/saml/"))

@@ -1,0 +1,158 @@
+"""The three services of one backend, put together at their first use: the place where they meet their world.
+
+Before its first request a backend costs its ports and its record; keys are parsed, pools and caches made only
+when somebody asks. Pools hold no connection while idle, and reach a sleeping postmaster by waking it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final, Protocol
+from weakref import WeakValueDictionary
+
+from toft.auth.context import DATABASE_ROLE as AUTH_ROLE
+from toft.auth.context import AuthContext, Message
+from toft.auth.passwords import PasswordWork
+from toft.auth.service import AuthService
+from toft.gateway.route import Route, Service
+from toft.gateway.upstream import Upstream
+from toft.http.message import Request, Response
+from toft.pg.connection import Connection, connect
+from toft.pg.pool import Pool
+from toft.pg.typed import TypedConnection, connect_typed
+from toft.protocol.worker import BackendSpec
+from toft.rest.context import RestContext
+from toft.rest.options import from_settings
+from toft.rest.prepared import Prepared
+from toft.rest.schema.store import SchemaStore
+from toft.rest.service import RestService
+from toft.tokens.caller import Caller
+from toft.tokens.identify import ProjectKeys
+from toft.tokens.jwt import KeyRing
+from toft.world import Clock, Entropy
+
+if TYPE_CHECKING:
+    from toft.pg.pool import Poolable
+
+_REST_ROLE: Final = "authenticator"
+_log = logging.getLogger("toft.gateway")
+
+
+class Surroundings:
+    """What all backends of a worker share."""
+
+    def __init__(self, clock: Clock, entropy: Entropy) -> None:
+        self.clock = clock
+        self.entropy = entropy
+        self.passwords = PasswordWork(entropy)
+        self._schemas: WeakValueDictionary[str, SchemaStore[Prepared]] = WeakValueDictionary()
+
+    def schemas_of(self, template_key: str) -> SchemaStore[Prepared]:
+        """The schema caches of a template's backends; they go with the last of them."""
+        store = self._schemas.get(template_key)
+        if store is None:
+            store = self._schemas[template_key] = SchemaStore()
+        return store
+
+    def close(self) -> None:
+        """End the threads."""
+        self.passwords.close()
+
+
+class _Answers(Protocol):
+    async def handle(self, request: Request, caller: Caller, path: str) -> Response: ...
+
+
+class Services:
+    """What stands behind the HTTP port of one backend."""
+
+    def __init__(self, spec: BackendSpec, upstream: Upstream, surroundings: Surroundings) -> None:
+        self._spec = spec
+        self._upstream = upstream
+        self._surroundings = surroundings
+        self._keys: ProjectKeys | None = None
+        self._made: dict[Service, _Answers] = {}
+        self._pools: list[Pool[Connection] | Pool[TypedConnection]] = []
+
+    @property
+    def keys(self) -> ProjectKeys:
+        """The keys of the project, ready to compare and verify."""
+        if self._keys is None:
+            secrets = self._spec.secrets
+            self._keys = ProjectKeys(
+                ring=KeyRing(secrets.jwt_secret, secrets.jwt_keys),
+                anon_key=secrets.anon_key,
+                service_role_key=secrets.service_role_key,
+                publishable_key=secrets.publishable_key,
+                secret_key=secrets.secret_key,
+            )
+        return self._keys
+
+    async def handle(self, request: Request, caller: Caller, route: Route) -> Response:
+        """Give a request to its service."""
+        service = self._made.get(route.service)
+        if service is None:
+            service = self._made[route.service] = self._make(route.service)
+        return await service.handle(request, caller, route.path)
+
+    def drop_connections(self) -> None:
+        """Close what is open towards the postmaster."""
+        for pool in self._pools:
+            pool.drop_connections()
+
+    def close(self) -> None:
+        """Close everything; requests in flight fail."""
+        for pool in self._pools:
+            pool.close()
+        self._made.clear()
+
+    def _make(self, service: Service) -> _Answers:
+        spec = self._spec
+        external_url = f"http://127.0.0.1:{spec.http_port}/{service}/v1"
+        match service:
+            case "rest":
+                return RestService(
+                    RestContext(
+                        pool=self._pool(connect, _REST_ROLE),
+                        clock=self._surroundings.clock,
+                        options=from_settings(spec.settings.rest),
+                        schemas=self._surroundings.schemas_of(spec.template_key),
+                    )
+                )
+            case "auth":
+                return AuthService(
+                    AuthContext(
+                        pool=self._pool(connect_typed, AUTH_ROLE),
+                        ring=self.keys.ring,
+                        clock=self._surroundings.clock,
+                        entropy=self._surroundings.entropy,
+                        passwords=self._surroundings.passwords,
+                        settings=spec.settings.auth,
+                        external_url=external_url,
+                        outbox=_NoOutbox(),
+                        report=_log.info,
+                    )
+                )
+            case "storage":
+                return _Absent()
+
+    def _pool[C: Poolable](self, dial: Callable[[str, str, str], Awaitable[C]], role: str) -> Pool[C]:
+        password = self._spec.secrets.passwords[role]
+        pool = Pool(
+            lambda: self._upstream.reach(lambda path: dial(path, role, password)), self._spec.max_pool
+        )
+        self._pools.append(pool)  # pyright: ignore[reportArgumentType]  (a list of both kinds)
+        return pool
+
+
+class _NoOutbox:
+    """Until backends have a mailbox, messages go nowhere; that one was due is said without its content."""
+
+    async def deliver(self, message: Message) -> None:
+        _log.info("no mailbox: a message with the subject %r was not sent", message.subject)
+
+
+class _Absent:
+    async def handle(self, request: Request, caller: Caller, path: str) -> Response:
+        return Response(501, [(b"content-type", b"application/json")], b'{"message":"not built yet"}')

@@ -1,0 +1,15 @@
+"""Everything here runs on both event loops: uvloop, which Toft uses, and the standard one, which users may."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+import pytest
+import uvloop
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return {"uvloop": uvloop.new_event_loop, "asyncio": asyncio.new_event_loop}
