@@ -16,6 +16,7 @@ from toft.migrate.batches import strip_comments
 from toft.migrate.elevate import Elevation, Refusal
 from toft.migrate.lex import Token, tokens
 
+_DO = re.compile(r"do\b", re.IGNORECASE)
 _SIGN = re.compile(r"\b(?:role|user|group|grant|revoke|publication)\b", re.IGNORECASE)
 _OPENERS = frozenset({"begin", "then", "else", "loop"})
 _VERBS = frozenset({"create", "alter", "drop", "grant", "revoke", "comment", "execute"})
@@ -34,10 +35,9 @@ def rewrite_do_block(
     statement: str, decide: Callable[[str], Elevation | Refusal | None], call: Callable[[int], str]
 ) -> Rewritten | None:
     """call(n): the SQL expression that does the n-th elevation. None: there is nothing in it for us."""
-    block = list(tokens(statement))
-    if len(block) < 2 or _word(statement, block[0]) != "do" or not _SIGN.search(statement):
+    if not _DO.match(strip_comments(statement)) or not _SIGN.search(statement):
         return None
-    body = next((token for token in block if token.kind == "dollar"), None)
+    body = next((token for token in tokens(statement) if token.kind == "dollar"), None)
     if body is None:
         return None
     out: list[str] = []

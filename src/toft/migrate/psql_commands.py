@@ -14,11 +14,7 @@ import msgspec
 from toft.migrate.lex import Token, tokens
 
 _COMMAND = re.compile(r"\\(?:[A-Za-z_]+\+?|[!?.])")
-#: cheap signs that a file deserves the slower reading: few do, and some are very large
-_SIGN = re.compile(
-    r"^[ \t]*\\[a-z!?.] | \\(?:g|watch|crosstab|bind|parse) | \bfrom\s+std(?:in|out)\b",
-    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
-)
+_AFTER_STATEMENT = re.compile(r"\\(?:g|watch|crosstab|bind|parse)")
 
 _ADVICE = {
     "restrict": "delete the `\\restrict` and `\\unrestrict` lines that pg_dump writes",
@@ -44,7 +40,7 @@ class PsqlOnly(msgspec.Struct, frozen=True):
 
 def find_psql(text: str) -> PsqlOnly | None:
     """The first psql command or COPY FROM stdin of a file."""
-    if not _SIGN.search(text):
+    if not _has_sign(text):
         return None
     statement: list[Token] = []  # the first tokens of the current statement
     for token in tokens(text):
@@ -66,6 +62,18 @@ def find_psql(text: str) -> PsqlOnly | None:
             "write the rows as INSERT statements (`pg_dump --inserts` does)",
         )
     return None
+
+
+def _has_sign(text: str) -> bool:
+    """Whether a file deserves the slower reading: few do, and some are very large."""
+    lower = text.lower()
+    if "stdin" in lower or "stdout" in lower:
+        return True
+    for found in _COMMAND.finditer(text):
+        line_start = text.rfind("\n", 0, found.start()) + 1
+        if not text[line_start : found.start()].strip() or _AFTER_STATEMENT.match(text, found.start()):
+            return True
+    return False
 
 
 def _psql_command(start: int, command: str) -> PsqlOnly:

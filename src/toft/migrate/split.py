@@ -21,6 +21,12 @@ _SPACE = "".join(
     ("\t\n\v\f\r \u00a0\u1680", *map(chr, range(0x2000, 0x200B)), "\u2028\u2029\u202f\u205f\u3000\ufeff")
 )
 
+#: what neither ends a statement nor opens anything but strings, in long runs (large files are mostly that);
+#: a pair of parentheses is among it, and as above its first `)` closes it
+_PLAIN = r"[aA](?![tT][oO][mM]) | '[^']*+' | -(?!-) | /(?!\*)"
+_RUN = re.compile(
+    rf"""(?: [^'"$\\;()/\-aA]++ | {_PLAIN} | \( (?: [^'"$\\)/\-aA]++ | {_PLAIN} )*+ \) )*+""", re.VERBOSE
+)
 _OUTSIDE = re.compile(r"['\"$\\;(]|--|/\*|atomic", re.IGNORECASE)
 _WITHIN = {
     ")": re.compile(r"['\"$\\;()]|--|/\*|atomic", re.IGNORECASE),
@@ -57,6 +63,8 @@ def _end_of_statement(text: str, start: int) -> int:
     at = start
     open_until: list[str] = []  # what the scanner waits for, innermost last: ")" or "end"
     while 0 <= at < len(text):
+        if not open_until and (run := _RUN.match(text, at)):
+            at = run.end()
         found = (_WITHIN[open_until[-1]] if open_until else _OUTSIDE).search(text, at)
         if found is None:
             break
@@ -71,7 +79,7 @@ def _end_of_statement(text: str, start: int) -> int:
         elif sign == "\\":
             if text.startswith(")", at) and open_until and open_until[-1] == ")":
                 _close(open_until)
-            at += 1
+            at += text[at : at + 1] not in ("e", "E")  # the e of an `end` counts
         elif sign != ";":
             at = _skip(text, found.start(), sign)
     return len(text)

@@ -1,0 +1,53 @@
+"""Projects for tests: from texts, or from a folder as it lies on disk; and how they are applied to a
+cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.kit.fix_supabase import SupabaseCluster
+from toft.migrate.project import Options, Project, read_project
+from toft.migrate.run import Applied, apply
+from toft.pg.connection import Connection
+from toft.protocol.bundle import CONFIG, MIGRATIONS, Bundle, is_wanted
+
+PROJECTS = Path(__file__).parent.parent / "projects"
+
+
+def bundle_of(files: Mapping[str, str | bytes], env: Mapping[str, str] | None = None) -> Bundle:
+    """A bundle of these files. A name without a folder is that of a migration."""
+    raw = {
+        path if "/" in path else f"{MIGRATIONS}/{path}": text.encode() if isinstance(text, str) else text
+        for path, text in files.items()
+    }
+    return Bundle(raw, env)
+
+
+def project_of(
+    files: Mapping[str, str | bytes],
+    *,
+    config: str = "",
+    env: Mapping[str, str] | None = None,
+    **options: object,
+) -> Project:
+    """The project that these files are; see `bundle_of`."""
+    if config:
+        files = {**files, CONFIG: config}
+    return read_project(bundle_of(files, env), Options(**options))  # pyright: ignore[reportArgumentType] - tests
+
+
+def read_folder(root: Path) -> Bundle:
+    """The bundle of a project's folder."""
+    paths = [path.relative_to(root).as_posix() for path in sorted(root.rglob("*")) if path.is_file()]
+    return Bundle({path: (root / path).read_bytes() for path in paths if is_wanted(path)})
+
+
+async def apply_to(cluster: SupabaseCluster, project: Project, start_at: int = 0) -> Applied:
+    """Apply a project to a cluster, with connections of its own."""
+
+    async def dial(role: str) -> Connection:
+        return await cluster.connect(role)
+
+    return await apply(project, dial, start_at)
