@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,11 +88,11 @@ class Daemon:
 class Worker:
     """A worker process, started and accepting."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, prefix: Sequence[str] = ()) -> None:
         self.socket_path = folder / "worker.sock"
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "toft.gateway.worker", "--socket", str(self.socket_path), "--index", "0"]
-        )
+        module = [sys.executable, "-m", "toft.gateway.worker"]
+        options = ["--socket", str(self.socket_path), "--index", "0"]
+        self.process = subprocess.Popen([*prefix, *module, *options])
         deadline = time.monotonic() + 60
         while not self.socket_path.exists():
             assert self.process.poll() is None
@@ -140,8 +140,8 @@ def make_secrets(passwords: dict[str, str]) -> Secrets:
     )
 
 
-def make_spec(socket_path: str, name: str = "b_one", **changes: object) -> BackendSpec:
-    """A backend on free ports in front of that postmaster, where every role has the test's password."""
+def make_spec(socket_path: str, name: str = "b_one", password: str = PASSWORD, **changes: Any) -> BackendSpec:
+    """A backend on free ports in front of that postmaster, where every role has the same password."""
     roles = ("authenticator", "postgres", "supabase_admin", "supabase_auth_admin", "supabase_storage_admin")
     spec = BackendSpec(
         backend_id=name,
@@ -151,7 +151,7 @@ def make_spec(socket_path: str, name: str = "b_one", **changes: object) -> Backe
         socket_path=socket_path,
         objects_path="/nowhere",
         settings=ServiceSettings(),
-        secrets=make_secrets(dict.fromkeys(roles, PASSWORD)),
+        secrets=make_secrets(dict.fromkeys(roles, password)),
     )
     return msgspec.structs.replace(spec, **changes)
 
