@@ -59,7 +59,7 @@ _STEPS = (
     _Step("parameters"),
     _Step("freshness"),
     _Step("guard"),
-    _Step("after_ddl"),
+    _Step("extension_grants"),
     _Step("stand_ins"),
     _Step("extensions", role="postgres"),
     _Step("extensions_before_16", role="postgres", before_major=16),

@@ -12,25 +12,46 @@ insert into toft.schema_change values (1);
 -- or a publication of all tables would forbid folding
 alter table toft.schema_change replica identity full;
 
+-- Counts the command, and tells who listens (NOTIFY pgrst) unless only the services' own objects are concerned.
+-- One look at the commands for both: each look costs as much as a small DDL command.
 create function toft.note_ddl() returns event_trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  counts boolean;
+  is_news boolean;
 begin
   -- Temporary objects are nobody else's business; CREATE EXTENSION speaks for its script; DROP tells its
   -- news in sql_drop.
-  if exists (select from pg_event_trigger_ddl_commands() c
-             where not c.in_extension and c.schema_name is distinct from 'pg_temp')
-     or tg_tag = 'DROP OWNED' then
+  select count(*) > 0, coalesce(bool_or(schema_name is null or schema_name not in (
+           'auth', 'storage', 'realtime', '_realtime')), false)
+    into counts, is_news
+    from pg_event_trigger_ddl_commands()
+    where not in_extension and schema_name is distinct from 'pg_temp';
+  if counts or tg_tag = 'DROP OWNED' then
     insert into toft.schema_change values (1);
+  end if;
+  if is_news then
+    perform pg_notify('pgrst', 'reload schema');
   end if;
 end $$;
 
 create function toft.note_drop() returns event_trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  counts boolean;
+  is_news boolean;
 begin
   -- The rule of a temporary view does not say that it is temporary.
-  if exists (select from pg_event_trigger_dropped_objects() o
-             where not o.is_temporary and (o.original or o.object_type not in ('rule', 'trigger'))) then
+  select count(*) > 0, coalesce(bool_or(schema_name is null or schema_name not in (
+           'auth', 'storage', 'realtime', '_realtime')), false)
+    into counts, is_news
+    from pg_event_trigger_dropped_objects()
+    where not is_temporary and (original or object_type not in ('rule', 'trigger'));
+  if counts then
     insert into toft.schema_change values (1);
+  end if;
+  if is_news then
+    perform pg_notify('pgrst', 'reload schema');
   end if;
 end $$;
 

@@ -11,46 +11,48 @@ declare
   guarded constant name[] := '{auth,storage,realtime,vault}';
   owners constant name[] := '{supabase_auth_admin,supabase_storage_admin,supabase_realtime_admin}';
   touched record;
-  owned text;
+  owner oid;
+  refusal text;
 begin
-  if session_user = any (services) and current_user = any (services) then
+  if tg_tag in ('CREATE POLICY', 'ALTER POLICY', 'CREATE TRIGGER', 'COMMENT', 'GRANT', 'REVOKE')
+     or (session_user = any (services) and current_user = any (services)) then
     return;
   end if;
   for touched in
     select * from pg_event_trigger_ddl_commands() c
     where not c.in_extension
-      and c.command_tag not in ('CREATE POLICY', 'ALTER POLICY', 'CREATE TRIGGER', 'COMMENT', 'GRANT', 'REVOKE')
+      and (c.schema_name = any (guarded) or c.command_tag like 'ALTER %'
+           or c.command_tag in ('CREATE RULE', 'CREATE STATISTICS'))
   loop
-    -- What a service owns, wherever it is by now.
-    select coalesce('table ' || relation.relname, touched.object_type || ' ' || touched.object_identity) into owned
-      from (
-        select c.relowner as owner, coalesce(i.indrelid, c.oid) as relation
-          from pg_class c left join pg_index i on i.indexrelid = c.oid
-          where touched.classid = 'pg_class'::regclass and c.oid = touched.objid
-        union all
-        select proowner, null from pg_proc where touched.classid = 'pg_proc'::regclass and oid = touched.objid
-        union all
-        select typowner, null from pg_type where touched.classid = 'pg_type'::regclass and oid = touched.objid
-        union all
-        select relowner, c.oid from pg_rewrite r join pg_class c on c.oid = r.ev_class
-          where touched.classid = 'pg_rewrite'::regclass and r.oid = touched.objid
-        union all
-        select relowner, c.oid from pg_trigger t join pg_class c on c.oid = t.tgrelid
-          where touched.classid = 'pg_trigger'::regclass and t.oid = touched.objid
-        union all
-        select relowner, c.oid from pg_statistic_ext s join pg_class c on c.oid = s.stxrelid
-          where touched.classid = 'pg_statistic_ext'::regclass and s.oid = touched.objid
-      ) reached
-      join pg_roles on pg_roles.oid = reached.owner
-      left join pg_class relation on relation.oid = reached.relation
-      where pg_roles.rolname = any (owners);
-    if owned is not null or touched.schema_name = any (guarded) then
-      raise exception using errcode = '42501',
-        message = case when owned is null then format('permission denied for schema %s', touched.schema_name)
-                       else format('must be owner of %s', owned) end,
-        detail = format('%s is refused here, as the hosted platform refuses it.', touched.command_tag),
-        hint = 'On tables of auth, storage and realtime you may create triggers and policies, and grant.';
+    -- A command may touch what a service owns from outside of its schema, or have moved it out.
+    owner := null;
+    if touched.classid = 'pg_class'::regclass then
+      select c.relowner, 'must be owner of table ' || coalesce(t.relname, c.relname) into owner, refusal
+        from pg_class c left join pg_index i on i.indexrelid = c.oid left join pg_class t on t.oid = i.indrelid
+        where c.oid = touched.objid;
+    elsif touched.classid = 'pg_proc'::regclass then
+      select proowner, 'must be owner of function ' || proname into owner, refusal
+        from pg_proc where oid = touched.objid;
+    elsif touched.classid = 'pg_type'::regclass then
+      select typowner, 'must be owner of type ' || typname into owner, refusal
+        from pg_type where oid = touched.objid;
+    elsif touched.classid = 'pg_rewrite'::regclass then
+      select relowner, 'must be owner of table ' || relname into owner, refusal
+        from pg_rewrite r join pg_class c on c.oid = r.ev_class where r.oid = touched.objid;
+    elsif touched.classid = 'pg_trigger'::regclass then
+      select relowner, 'must be owner of table ' || relname into owner, refusal
+        from pg_trigger t join pg_class c on c.oid = t.tgrelid where t.oid = touched.objid;
+    elsif touched.classid = 'pg_statistic_ext'::regclass then
+      select relowner, 'must be owner of table ' || relname into owner, refusal
+        from pg_statistic_ext s join pg_class c on c.oid = s.stxrelid where s.oid = touched.objid;
     end if;
+    if owner is null or pg_get_userbyid(owner) <> all (owners) then
+      continue when touched.schema_name is null or touched.schema_name <> all (guarded);
+      refusal := 'permission denied for schema ' || touched.schema_name;
+    end if;
+    raise exception using errcode = '42501', message = refusal,
+      detail = format('%s is refused here, as the hosted platform refuses it.', touched.command_tag),
+      hint = 'On tables of auth, storage and realtime you may create triggers and policies, and grant.';
   end loop;
 end $$;
 

@@ -10,13 +10,11 @@ create event trigger toft_guard_ddl on ddl_command_end execute function toft.gua
 create event trigger toft_guard_drop on sql_drop execute function toft.guard_drop();
 create event trigger toft_grant_extension on ddl_command_end when tag in ('CREATE EXTENSION')
   execute function toft.grant_extension();
-create event trigger toft_note_ddl on ddl_command_end execute function toft.note_ddl();
-create event trigger toft_note_drop on sql_drop execute function toft.note_drop();
-create event trigger pgrst_ddl_watch on ddl_command_end execute function toft.pgrst_ddl_watch();
-create event trigger pgrst_drop_watch on sql_drop execute function toft.pgrst_drop_watch();
+create event trigger pgrst_ddl_watch on ddl_command_end execute function toft.note_ddl();
+create event trigger pgrst_drop_watch on sql_drop execute function toft.note_drop();
 
 alter event trigger toft_guard_ddl enable always;
 alter event trigger toft_guard_drop enable always;
 alter event trigger toft_grant_extension enable always;
-alter event trigger toft_note_ddl enable always;
-alter event trigger toft_note_drop enable always;
+alter event trigger pgrst_ddl_watch enable always;
+alter event trigger pgrst_drop_watch enable always;

@@ -1,5 +1,3 @@
--- What follows from a DDL command: grants on what a trusted extension has made, and NOTIFY pgrst.
-
 -- A trusted extension's script makes objects of the superuser's. What `postgres` gets on the platform is given
 -- here for real extensions, and what nobody should have is taken; our stand-ins grant in their own scripts.
 
@@ -42,24 +40,4 @@ begin
         null;
     end case;
   end loop;
-end $$;
-
-create function toft.pgrst_ddl_watch() returns event_trigger
-language plpgsql set search_path = pg_catalog, pg_temp as $$
-begin
-  if exists (select from pg_event_trigger_ddl_commands() c
-             where not c.in_extension
-               and coalesce(c.schema_name, '') not in ('pg_temp', 'auth', 'storage', 'realtime', '_realtime')) then
-    perform pg_notify('pgrst', 'reload schema');
-  end if;
-end $$;
-
-create function toft.pgrst_drop_watch() returns event_trigger
-language plpgsql set search_path = pg_catalog, pg_temp as $$
-begin
-  if exists (select from pg_event_trigger_dropped_objects() o
-             where not o.is_temporary
-               and coalesce(o.schema_name, '') not in ('auth', 'storage', 'realtime', '_realtime')) then
-    perform pg_notify('pgrst', 'reload schema');
-  end if;
 end $$;
