@@ -83,17 +83,22 @@ class Request:
 
 
 class Response:
-    """One HTTP answer. The body is bytes, or an iterator of chunks when it is streamed."""
+    """One HTTP answer. The body is bytes, or an iterator of chunks when it is streamed.
 
-    __slots__ = ("body", "headers", "status")
+    reason: the phrase behind the status, where it is not the usual one.
+    """
+
+    __slots__ = ("body", "headers", "reason", "status")
 
     def __init__(
         self,
         status: int,
         headers: Iterable[tuple[bytes, bytes]] = (),
         body: bytes | AsyncIterator[bytes] = b"",
+        reason: bytes | None = None,
     ) -> None:
         self.status = status
+        self.reason = reason
         self.headers: HeaderList = list(headers)
         self.body = body
 

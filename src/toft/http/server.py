@@ -251,7 +251,7 @@ class _Connection(HttpToolsProtocol):
             if isinstance(response.body, bytes):
                 if cycle.flow.write_paused:
                     await cycle.flow.drain()
-                self._write(cycle, response.status, response.headers, response.body)
+                self._write(cycle, response.status, response.headers, response.body, response.reason)
             else:
                 await self._stream(cycle, response, response.body)
         except (asyncio.CancelledError, ClientGone):
@@ -284,11 +284,19 @@ class _Connection(HttpToolsProtocol):
             _log.exception("unexpected failure while answering %s %s", request.method, request.raw_path)
             return _say(500, "An unexpected error occurred")
 
-    def _write(self, cycle: RequestResponseCycle, status: int, headers: HeaderList, body: bytes) -> None:
+    def _write(
+        self,
+        cycle: RequestResponseCycle,
+        status: int,
+        headers: HeaderList,
+        body: bytes,
+        reason: bytes | None = None,
+    ) -> None:
         """A whole response in one piece."""
         if cycle.disconnected:
             return
-        pieces = [STATUS_LINE.get(status) or b"HTTP/1.1 %d \r\n" % status, self._listener.date_line()]
+        line = STATUS_LINE.get(status) if reason is None else None
+        pieces = [line or b"HTTP/1.1 %d %b\r\n" % (status, reason or b""), self._listener.date_line()]
         lines = len(headers) + 3
         is_sized = False
         for name, value in headers:
