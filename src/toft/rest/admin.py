@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -45,24 +45,31 @@ async def _readiness(api: DataApi) -> int:
     return 200
 
 
+class _Metric(NamedTuple):
+    name: str
+    kind: str
+    what: str
+    value: float
+
+
 def _metrics(api: DataApi) -> bytes:
-    keeper = api.service.schema
-    known = keeper.known
-    lines = [
-        ("pgrst_db_pool_max", "gauge", "Max pool connections", api.settings.pool_size),
-        ("pgrst_db_pool_available", "gauge", "Available connections in the pool", api.pool.size - api.pool.in_use),
-        ("pgrst_db_pool_in_use", "gauge", "Connections that work", api.pool.in_use),
-        ("pgrst_schema_cache_loads_total", "counter", "The total number of times the schema cache was loaded",
-         keeper.loads),
-        ("pgrst_schema_cache_query_time_seconds", "gauge", "The query time of the last schema cache load",
-         keeper.load_seconds),
-        ("pgrst_plan_cache_hits_total", "counter", "Requests whose shape was known", known.hits if known else 0),
-        ("pgrst_plan_cache_misses_total", "counter", "Requests that were planned", known.misses if known else 0),
-    ]  # fmt: skip
-    text = "".join(
-        f"# HELP {name} {what}\n# TYPE {name} {kind}\n{name} {value}\n" for name, kind, what, value in lines
+    keeper, pool = api.service.schema, api.pool
+    hits, misses = (keeper.known.hits, keeper.known.misses) if keeper.known is not None else (0, 0)
+    metrics = (
+        _Metric("pgrst_db_pool_max", "gauge", "Max pool connections", api.settings.pool_size),
+        _Metric("pgrst_db_pool_available", "gauge", "Idle connections in the pool", pool.size - pool.in_use),
+        _Metric("pgrst_db_pool_in_use", "gauge", "Connections that work", pool.in_use),
+        _Metric("pgrst_schema_cache_loads_total", "counter", "Schema cache loads", keeper.loads),
+        _Metric(
+            "pgrst_schema_cache_query_time_seconds", "gauge", "The last load's time", keeper.load_seconds
+        ),
+        _Metric("pgrst_plan_cache_hits_total", "counter", "Requests of a known shape", hits),
+        _Metric("pgrst_plan_cache_misses_total", "counter", "Requests that were planned", misses),
     )
-    return text.encode()
+    return "".join(
+        f"# HELP {each.name} {each.what}\n# TYPE {each.name} {each.kind}\n{each.name} {each.value}\n"
+        for each in metrics
+    ).encode()
 
 
 def _schema_cache(api: DataApi) -> Response:

@@ -1,7 +1,7 @@
 """Pure, given the time: who a bearer's token says that they are, for a Data API that stands alone.
 
-Upstream's rules: a plain secret checks HS256 only; a JWK, or each of a set, checks the algorithms of its kind;
-a `kid` in the token narrows the choice. What counts as the role is found by a path into the claims.
+Upstream's rules: a plain secret checks HS256 only; a JWK, or each of a set, checks the algorithms of its
+kind; a `kid` in the token narrows the choice. What counts as the role is found by a path into the claims.
 """
 
 from __future__ import annotations

@@ -279,7 +279,7 @@ def ambiguous_relationship(
 def no_function(
     function: str, keys: Sequence[str], *, unnamed: str | None, is_body_raw: bool, suggestion: str | None
 ) -> RestError:
-    """`unnamed`: the type that a single unnamed parameter would have had; `is_body_raw`: it was the only way."""
+    """`unnamed`: the type that a single unnamed parameter would have; `is_body_raw`: it is the only way."""
     listed = ", ".join(keys)
     if is_body_raw:
         called, searched = "", f" with a single unnamed {unnamed} parameter"

@@ -18,7 +18,7 @@ from toft.pg.sqlstate import ConnectionLost, PostgresError, Unreachable
 from toft.pg.transaction import Isolation, transaction
 from toft.pg.wire import Result, Statement
 from toft.rest.errors import cannot_connect, connection_lost, pool_timeout
-from toft.rest.render.fragment import BODY, BODY_AS_BYTEA, Rendered
+from toft.rest.render.fragment import BODY_AS_BYTEA, Rendered
 from toft.rest.render.settings import settings_statement
 
 _STALE: Final = "TF001"
@@ -128,7 +128,4 @@ def _value(source: int | bytes, values: Sequence[bytes], body: bytes) -> bytes:
         return source
     if source >= 0:
         return values[source]
-    if source == BODY:
-        return body
-    assert source == BODY_AS_BYTEA
-    return b"\\x" + body.hex().encode()
+    return b"\\x" + body.hex().encode() if source == BODY_AS_BYTEA else body

@@ -83,7 +83,10 @@ def _status(error: PostgresError, is_anonymous: bool) -> tuple[int, str | None]:
 
 # --- RAISE SQLSTATE 'PGRST' -----------------------------------------------------------------------------
 
-_MESSAGE_HINT = "MESSAGE must be a JSON object with obligatory keys: 'code', 'message' and optional keys: 'details', 'hint'."
+_MESSAGE_HINT = (
+    "MESSAGE must be a JSON object with obligatory keys: 'code', 'message' and optional keys: "
+    "'details', 'hint'."
+)
 _DETAIL_HINT = (
     "DETAIL must be a JSON object with obligatory keys: 'status', 'headers' and optional key: 'status_text'."
 )

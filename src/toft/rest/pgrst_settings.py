@@ -54,7 +54,7 @@ class Standalone(msgspec.Struct, frozen=True):
 
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The PGRST_ variables by lower-case name without the prefix; those for the app keep their own spelling."""
+    """The PGRST_ variables by lower-case name without the prefix."""
     found: dict[str, str] = {}
     for name, value in environ.items():
         if name.startswith(PREFIX):
@@ -87,10 +87,9 @@ class _Reader:
         self._values = values
         raw = values.get("config_json", "")
         try:
-            decoded = msgspec.json.decode(raw) if raw else {}
+            exact = msgspec.json.decode(raw, type=dict[str, Any]) if raw else {}
         except msgspec.DecodeError:
-            decoded = {}
-        exact = cast("dict[str, Any]", decoded) if isinstance(decoded, dict) else {}
+            raise BadSetting("config-json is no JSON object") from None
         self._exact = {_canonical(name): value for name, value in exact.items()}
 
     def text(self, name: str, default: str | None = None) -> str | None:

@@ -7,7 +7,7 @@ import hashlib
 import msgspec
 
 from toft.pg.transaction import Isolation
-from toft.rest.plan.nodes import Plan
+from toft.rest.plan.nodes import InvokePlan, Plan
 from toft.rest.render.fragment import Rendered
 from toft.rest.render.statement import render
 
@@ -32,7 +32,7 @@ def prepare(plan: Plan) -> Prepared:
     statements = render(plan)
     settings: tuple[tuple[str, bytes], ...] = ()
     isolation = None
-    if plan.call is not None:
+    if isinstance(plan, InvokePlan):
         routine = plan.call.routine
         settings = tuple((name, value.encode()) for name, value in routine.settings)
         isolation = known_isolation(routine.isolation)

@@ -18,7 +18,7 @@ from toft.rest.errors import (
     range_beyond,
 )
 from toft.rest.parse.headers import content_type
-from toft.rest.plan.nodes import Plan
+from toft.rest.plan.nodes import InvokePlan, Plan
 from toft.rest.request import Act
 from toft.tokens.caller import Refusal
 
@@ -82,10 +82,10 @@ def respond(plan: Plan, answer: Answer, *, offset: int, canonical: str) -> Respo
     """
     if plan.media.kind == "plan":
         response = Response(200, _typed(plan, answer.body), answer.body)
+    elif isinstance(plan, InvokePlan):
+        response = _called(plan, answer, offset)
     elif plan.act is Act.READ:
         response = _read(plan, answer, offset, canonical)
-    elif plan.call is not None:
-        response = _called(plan, answer, offset)
     elif plan.act is Act.INSERT:
         response = _inserted(plan, answer)
     else:
@@ -109,8 +109,7 @@ def _typed(plan: Plan, body: bytes | None) -> HeaderList:
     headers: HeaderList = [] if body is None else [(b"content-length", b"%d" % len(body))]
     headers.append((b"content-type", content_type(plan.media).encode()))
     if plan.has_profile:
-        schema = plan.call.routine.schema if plan.call is not None else plan.name.schema
-        headers.append((b"content-profile", schema.encode()))
+        headers.append((b"content-profile", plan.name.schema.encode()))
     return headers
 
 
@@ -144,8 +143,7 @@ def _read(plan: Plan, answer: Answer, offset: int, canonical: str) -> Response:
     return Response(status, headers, body)
 
 
-def _called(plan: Plan, answer: Answer, offset: int) -> Response:
-    assert plan.call is not None
+def _called(plan: InvokePlan, answer: Answer, offset: int) -> Response:
     status, shown = _page(answer, offset)
     headers = [shown, *_applied(plan)]
     if plan.call.routine.returns_void:
@@ -243,7 +241,9 @@ def respond_error(error: RestError) -> Response:
         (b"proxy-status", f"PostgREST; error={error.code}".encode()),
         *error.headers,
     ]
-    return Response(error.status, headers, body)
+    # A phrase is one line.
+    reason = None if error.status_text is None else " ".join(error.status_text.split()).encode()
+    return Response(error.status, headers, body, reason)
 
 
 _REFUSALS: Final = {

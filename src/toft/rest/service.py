@@ -29,7 +29,7 @@ from toft.rest.prepared import Prepared, known_isolation, prepare
 from toft.rest.render.settings import pre_request, transaction_settings
 from toft.rest.request import Act, Preferences
 from toft.rest.respond import read_answer, respond, respond_allow, respond_error, respond_refusal
-from toft.rest.root import answer_root
+from toft.rest.root import ask_rights, read_rights, respond_root
 from toft.rest.schema.freshness import SchemaKeeper
 from toft.rest.schema.model import Name, SchemaCache
 from toft.rest.schema.store import Known
@@ -132,19 +132,25 @@ class RestService:
         if watch is not None:
             watch.lap("parse")
         if asked.act in _DESCRIBING:
-            return self._describe(asked, known.schema)
+            response = self._describe(asked, known.schema)
+            if watch is not None:
+                watch.lap("response")
+            return response
         prepared = None if asked.act is Act.INSPECT_ROOT else self._prepare(asked, known)
         work = self._work(request, caller, path, asked, known.schema, prepared, is_checked)
         if watch is not None:
             watch.lap("plan")
-        if prepared is None:
-            return await answer_root(self._executor, work, asked, known.schema, self._options, request)
-        main, *planned = await self._executor.run(work)
+        results = await self._executor.run(work)
         if watch is not None:
             watch.lap("transaction")
-        answer = read_answer(main, planned[0] if planned else None, prepared.plan)
-        canonical = asked.canonical if asked.act is Act.READ else ""
-        response = respond(prepared.plan, answer, offset=asked.page.offset, canonical=canonical)
+        if prepared is None:
+            response = respond_root(
+                read_rights(results), asked, known.schema, self._options, request.scheme, request.host
+            )
+        else:
+            answer = read_answer(results[0], results[1] if len(results) > 1 else None, prepared.plan)
+            canonical = asked.canonical if asked.act is Act.READ else ""
+            response = respond(prepared.plan, answer, offset=asked.page.offset, canonical=canonical)
         if watch is not None:
             watch.lap("response")
         return response
@@ -199,7 +205,7 @@ class RestService:
 
     def _statements(self, asked: Asked, prepared: Prepared | None, role: str) -> list[Statement]:
         if prepared is None:
-            return []
+            return ask_rights(asked.schema)
         # Row security makes a plan good for one role only.
         key = None
         if self._options.prepares_statements:

@@ -1,7 +1,8 @@
 """The Data API by itself, over any Postgres from 13 on: `python -m toft.rest.standalone --db-uri URL`.
 
-It reads upstream's `PGRST_*` variables, stays in the foreground and ends on SIGTERM when the requests that run
-have been answered. SIGUSR1 reads the schema again, SIGUSR2 the configuration, as does NOTIFY on the channel.
+It reads upstream's `PGRST_*` variables, stays in the foreground and ends on SIGTERM when the requests that
+run have been answered. SIGUSR1 reads the schema again, SIGUSR2 the configuration, as does NOTIFY on the
+channel.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ _SETTINGS: Final = """
 select split_part(s, '=', 1), substr(s, strpos(s, '=') + 1)
 from pg_catalog.pg_db_role_setting d, unnest(d.setconfig) s
 where d.setrole = pg_catalog.to_regrole(pg_catalog.quote_ident(session_user))
-  and d.setdatabase in (0, (select oid from pg_catalog.pg_database where datname = pg_catalog.current_database()))
+  and d.setdatabase in (
+    0, (select oid from pg_catalog.pg_database where datname = pg_catalog.current_database()))
   and s like 'pgrst.%'
 order by d.setdatabase
 """

@@ -14,6 +14,7 @@ True
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Final
 
@@ -48,6 +49,7 @@ from toft.rest.request import (
     IsValue,
     Logic,
     Operand,
+    Operation,
     TextSearch,
 )
 
@@ -78,15 +80,16 @@ def to_bytes(value: str) -> bytes:
 # --- what a text means ----------------------------------------------------------------------------------
 
 
-def _one_of(words: tuple[str, ...]) -> Parser:
+def _one_of(words: tuple[str, ...]) -> Parser[str]:
     return label(choice(*(attempt(string(word)) for word in words)), "unknown single value operator")
 
 
-def _any_case(word: str) -> Parser:
-    return sequence(*(_char_any_case(letter) for letter in word))
+def _any_case(word: str) -> Parser[str]:
+    letters = (_char_any_case(letter) for letter in word)
+    return functools.reduce(lambda a, b: sequence(a, b, build=lambda one, other: one + other), letters)
 
 
-def _char_any_case(letter: str) -> Parser:
+def _char_any_case(letter: str) -> Parser[str]:
     upper = letter.upper()
     if upper == letter:
         return char(letter)
@@ -102,7 +105,7 @@ _IS_VALUES = {
 }
 
 
-def _is_value(word: str, value: IsValue) -> Parser:
+def _is_value(word: str, value: IsValue) -> Parser[IsValue]:
     return attempt(mapped(_any_case(word), lambda _: value))
 
 
@@ -118,19 +121,21 @@ _element = choice(
 _list = between(lexeme(char("(")), lexeme(char(")")), sep_by1(_element, char(",")))
 
 
-def _operation(value: Parser) -> Parser:
+def _operation(value: Parser[str]) -> Parser[tuple[bool, Operation]]:
     """`[not.]operator.value`, with `value` as the parser of what stands behind the operator."""
-    alternatives = choice(
+    alternatives: Parser[Operation] = choice(
         sequence(
-            attempt(sequence(string("in"), delimiter)),
+            attempt(sequence(string("in"), delimiter, build=first)),
             _list,
             build=lambda _, elements: InList(Operand(array_literal(elements))),
         ),
         sequence(
-            attempt(sequence(string("is"), delimiter)), _is_value_any, build=lambda _, value: IsTest(value)
+            attempt(sequence(string("is"), delimiter, build=first)),
+            _is_value_any,
+            build=lambda _, value: IsTest(value),
         ),
         sequence(
-            attempt(sequence(string("isdistinct"), delimiter)),
+            attempt(sequence(string("isdistinct"), delimiter, build=first)),
             value,
             build=lambda _, value: IsDistinct(Operand(value)),
         ),
@@ -164,8 +169,9 @@ def _operation(value: Parser) -> Parser:
         ),
     )
     return sequence(
-        choice(attempt(mapped(sequence(string("not"), delimiter), lambda _: True)), nothing(False)),
+        choice(attempt(sequence(string("not"), delimiter, build=lambda _, __: True)), nothing(False)),
         label(alternatives, "operator (eq, gt, ...)"),
+        build=lambda negated, operation: (negated, operation),
     )
 
 
@@ -178,14 +184,14 @@ _logic_value = choice(
     attempt(_array),
     text_of(many(none_of(",)"))),
 )
-_leaf = sequence(
+_leaf: Parser[Condition] = sequence(
     field,
     delimiter,
     _operation(_logic_value),
     build=lambda field, _, operation: Filter(field, operation[1], operation[0]),
 )
 _negation = label(
-    choice(attempt(mapped(sequence(string("not"), delimiter), lambda _: True)), nothing(False)),
+    choice(attempt(sequence(string("not"), delimiter, build=lambda _, __: True)), nothing(False)),
     "negation operator (not)",
 )
 _connective = label(
@@ -193,7 +199,7 @@ _connective = label(
     "logic operator (and, or)",
 )
 _terms = between(lexeme(char("(")), lexeme(char(")")), sep_by1(lazily(lambda: logic_tree), lexeme(char(","))))
-logic_tree: Parser = choice(
+logic_tree: Parser[Condition] = choice(
     attempt(_leaf),
     sequence(
         _negation,

@@ -9,7 +9,7 @@ choice, `attempt` takes the consumption back, `label` renames what was expected.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast, overload
 
 #: the four kinds of remark, in the order in which they are told
 SYSTEM: Final = 0
@@ -31,17 +31,17 @@ class Trouble(NamedTuple):
     remarks: tuple[Remark, ...]
 
 
-class Outcome(NamedTuple):
-    """What a parser did: its value and the position behind it, or failure at no value."""
+class Outcome[T](NamedTuple):
+    """What a parser did: its value and the position behind it, or failure and a value that means nothing."""
 
     is_ok: bool
     consumed: bool
-    value: Any
+    value: T
     at: int
     trouble: Trouble
 
 
-type Parser = Callable[[str, int], Outcome]
+type Parser[T] = Callable[[str, int], Outcome[T]]
 
 
 class GrammarError(Exception):
@@ -86,17 +86,17 @@ def _shown(char: str) -> str:
     return char if " " <= char < "\x7f" else f"\\{ord(char)}"
 
 
-def _refuse(at: int, found: str, expected: str | None) -> Outcome:
+def _refuse(at: int, found: str, expected: str | None) -> Outcome[Any]:
     remarks: tuple[Remark, ...] = (Remark(SYSTEM, found),)
     if expected is not None:
         remarks = (Remark(EXPECTED, expected), *remarks)
     return Outcome(False, False, None, at, Trouble(at, remarks))
 
 
-def satisfy(accept: Callable[[str], bool], expected: str | None = None) -> Parser:
+def satisfy(accept: Callable[[str], bool], expected: str | None = None) -> Parser[str]:
     """One character that `accept` likes."""
 
-    def parse(text: str, at: int) -> Outcome:
+    def parse(text: str, at: int) -> Outcome[str]:
         if at >= len(text):
             return _refuse(at, "", expected)
         char = text[at]
@@ -107,29 +107,29 @@ def satisfy(accept: Callable[[str], bool], expected: str | None = None) -> Parse
     return parse
 
 
-def char(wanted: str) -> Parser:
+def char(wanted: str) -> Parser[str]:
     """Exactly this character."""
     return satisfy(lambda found: found == wanted, _quoted(wanted))
 
 
-def none_of(excluded: str) -> Parser:
+def none_of(excluded: str) -> Parser[str]:
     """Any character but these."""
     return satisfy(lambda found: found not in excluded)
 
 
-def one_of(included: str) -> Parser:
+def one_of(included: str) -> Parser[str]:
     """One of these characters."""
     return satisfy(lambda found: found in included)
 
 
-any_char: Parser = satisfy(lambda _: True)
-digit: Parser = satisfy(lambda found: found.isdigit(), "digit")
+any_char: Parser[str] = satisfy(lambda _: True)
+digit: Parser[str] = satisfy(lambda found: found.isdigit(), "digit")
 
 
-def string(wanted: str) -> Parser:
+def string(wanted: str) -> Parser[str]:
     """Exactly this text. It fails consuming when only its beginning is there."""
 
-    def parse(text: str, at: int) -> Outcome:
+    def parse(text: str, at: int) -> Outcome[str]:
         if text.startswith(wanted, at):
             return Outcome(True, True, wanted, at + len(wanted), _calm(at + len(wanted)))
         matched = 0
@@ -142,15 +142,48 @@ def string(wanted: str) -> Parser:
     return parse
 
 
-def nothing(value: Any = None) -> Parser:
+def nothing[T](value: T) -> Parser[T]:
     """Succeeds at once with `value`."""
     return lambda _, at: Outcome(True, False, value, at, _calm(at))
 
 
-def sequence(*parsers: Parser, build: Callable[..., Any] = lambda *values: values) -> Parser:
+@overload
+def sequence[A, B, R](a: Parser[A], b: Parser[B], /, *, build: Callable[[A, B], R]) -> Parser[R]: ...
+@overload
+def sequence[A, B, C, R](
+    a: Parser[A], b: Parser[B], c: Parser[C], /, *, build: Callable[[A, B, C], R]
+) -> Parser[R]: ...
+@overload
+def sequence[A, B, C, D, R](
+    a: Parser[A], b: Parser[B], c: Parser[C], d: Parser[D], /, *, build: Callable[[A, B, C, D], R]
+) -> Parser[R]: ...
+@overload
+def sequence[A, B, C, D, E, R](
+    a: Parser[A],
+    b: Parser[B],
+    c: Parser[C],
+    d: Parser[D],
+    e: Parser[E],
+    /,
+    *,
+    build: Callable[[A, B, C, D, E], R],
+) -> Parser[R]: ...
+@overload
+def sequence[A, B, C, D, E, F, R](
+    a: Parser[A],
+    b: Parser[B],
+    c: Parser[C],
+    d: Parser[D],
+    e: Parser[E],
+    f: Parser[F],
+    /,
+    *,
+    build: Callable[[A, B, C, D, E, F], R],
+) -> Parser[R]: ...
+def sequence(*parsers: Parser[Any], build: Callable[..., Any]) -> Parser[Any]:
     """One after the other; the value is `build` of all of theirs."""
 
-    def parse(text: str, at: int) -> Outcome:
+    def parse(text: str, at: int) -> Outcome[Any]:
         values: list[Any] = []
         consumed = False
         trouble = _calm(at)
@@ -170,32 +203,32 @@ def sequence(*parsers: Parser, build: Callable[..., Any] = lambda *values: value
     return parse
 
 
-def guarded(parser: Parser, accept: Callable[[Any], bool]) -> Parser:
+def guarded[T](parser: Parser[T], accept: Callable[[T], bool]) -> Parser[T]:
     """`parser`; a value that `accept` does not like is a failure that has nothing to say for itself."""
 
-    def parse(text: str, at: int) -> Outcome:
+    def parse(text: str, at: int) -> Outcome[T]:
         outcome = parser(text, at)
-        if not outcome.is_ok or accept(outcome.value):
-            return outcome
-        return outcome._replace(is_ok=False, value=None)
+        return outcome._replace(is_ok=False) if outcome.is_ok and not accept(outcome.value) else outcome
 
     return parse
 
 
-def mapped(parser: Parser, change: Callable[[Any], Any]) -> Parser:
+def mapped[T, R](parser: Parser[T], change: Callable[[T], R]) -> Parser[R]:
     """`parser` with its value changed."""
 
-    def parse(text: str, at: int) -> Outcome:
+    def parse(text: str, at: int) -> Outcome[R]:
         outcome = parser(text, at)
-        return outcome._replace(value=change(outcome.value)) if outcome.is_ok else outcome
+        if not outcome.is_ok:
+            return cast("Outcome[R]", outcome)
+        return Outcome(True, outcome.consumed, change(outcome.value), outcome.at, outcome.trouble)
 
     return parse
 
 
-def choice(*parsers: Parser) -> Parser:
+def choice[T](*parsers: Parser[T]) -> Parser[T]:
     """The first that does not fail at once."""
 
-    def parse(text: str, at: int) -> Outcome:
+    def parse(text: str, at: int) -> Outcome[T]:
         trouble = _calm(at)
         for parser in parsers:
             outcome = parser(text, at)
@@ -204,25 +237,25 @@ def choice(*parsers: Parser) -> Parser:
             trouble = _merge(trouble, outcome.trouble)
             if outcome.is_ok:
                 return outcome._replace(trouble=trouble)
-        return Outcome(False, False, None, at, trouble)
+        return Outcome(False, False, cast("T", None), at, trouble)
 
     return parse
 
 
-def attempt(parser: Parser) -> Parser:
+def attempt[T](parser: Parser[T]) -> Parser[T]:
     """`parser`; when it fails, nothing counts as consumed."""
 
-    def parse(text: str, at: int) -> Outcome:
+    def parse(text: str, at: int) -> Outcome[T]:
         outcome = parser(text, at)
         return outcome if outcome.is_ok else outcome._replace(consumed=False)
 
     return parse
 
 
-def label(parser: Parser, what: str) -> Parser:
+def label[T](parser: Parser[T], what: str) -> Parser[T]:
     """`parser`; when it consumed nothing, `what` is what was expected."""
 
-    def parse(text: str, at: int) -> Outcome:
+    def parse(text: str, at: int) -> Outcome[T]:
         outcome = parser(text, at)
         if outcome.consumed or (outcome.is_ok and not outcome.trouble.remarks):
             return outcome
@@ -231,25 +264,23 @@ def label(parser: Parser, what: str) -> Parser:
     return parse
 
 
-def optional(parser: Parser, default: Any = None) -> Parser:
+def optional[T, D](parser: Parser[T], default: D = None) -> Parser[T | D]:
     """`parser`, or `default` when it fails at once."""
-    return choice(parser, nothing(default))
+    return choice(cast("Parser[T | D]", parser), cast("Parser[T | D]", nothing(default)))
 
 
-def many(parser: Parser) -> Parser:
+def many[T](parser: Parser[T]) -> Parser[list[T]]:
     """As often as it goes; the value is the list."""
 
-    def parse(text: str, at: int) -> Outcome:
-        values: list[Any] = []
+    def parse(text: str, at: int) -> Outcome[list[T]]:
+        values: list[T] = []
         consumed = False
         while True:
             outcome = parser(text, at)
             if not outcome.is_ok:
                 if outcome.consumed:
-                    return outcome
+                    return Outcome(False, True, values, outcome.at, outcome.trouble)
                 return Outcome(True, consumed, values, at, outcome.trouble)
-            if not outcome.consumed:
-                raise AssertionError("a repeated parser must consume")
             consumed = True
             values.append(outcome.value)
             at = outcome.at
@@ -257,41 +288,45 @@ def many(parser: Parser) -> Parser:
     return parse
 
 
-def many1(parser: Parser) -> Parser:
+def _put_first[T](first: T, rest: list[T]) -> list[T]:
+    return [first, *rest]
+
+
+def many1[T](parser: Parser[T]) -> Parser[list[T]]:
     """At least once."""
-    return sequence(parser, many(parser), build=lambda first, rest: [first, *rest])
+    return sequence(parser, many(parser), build=_put_first)
 
 
-def sep_by1(parser: Parser, separator: Parser) -> Parser:
+def sep_by1[T](parser: Parser[T], separator: Parser[Any]) -> Parser[list[T]]:
     """At least one, with separators between."""
     more = many(sequence(separator, parser, build=lambda _, value: value))
-    return sequence(parser, more, build=lambda first, rest: [first, *rest])
+    return sequence(parser, more, build=_put_first)
 
 
-def sep_by(parser: Parser, separator: Parser) -> Parser:
+def sep_by[T](parser: Parser[T], separator: Parser[Any]) -> Parser[list[T]]:
     """Any number, with separators between."""
-    return optional(sep_by1(parser, separator), default=[])
+    return choice(sep_by1(parser, separator), mapped(nothing(None), lambda _: list[T]()))
 
 
-def between(opening: Parser, closing: Parser, parser: Parser) -> Parser:
+def between[T](opening: Parser[Any], closing: Parser[Any], parser: Parser[T]) -> Parser[T]:
     """`parser` with something around it."""
     return sequence(opening, parser, closing, build=lambda _, value, __: value)
 
 
-def look_ahead(parser: Parser) -> Parser:
+def look_ahead[T](parser: Parser[T]) -> Parser[T]:
     """`parser`, without moving on when it succeeds."""
 
-    def parse(text: str, at: int) -> Outcome:
+    def parse(text: str, at: int) -> Outcome[T]:
         outcome = parser(text, at)
         return Outcome(True, False, outcome.value, at, _calm(at)) if outcome.is_ok else outcome
 
     return parse
 
 
-def not_followed_by(parser: Parser) -> Parser:
+def not_followed_by(parser: Parser[str]) -> Parser[None]:
     """Succeeds, without moving on, where `parser` fails."""
 
-    def parse(text: str, at: int) -> Outcome:
+    def parse(text: str, at: int) -> Outcome[None]:
         outcome = parser(text, at)
         if not outcome.is_ok:
             return Outcome(True, False, None, at, outcome.trouble)
@@ -301,8 +336,8 @@ def not_followed_by(parser: Parser) -> Parser:
     return parse
 
 
-def _quoted_char(value: Any) -> str:
-    shown = _shown(str(value))
+def _quoted_char(value: str) -> str:
+    shown = _shown(value)
     if value == "'":
         shown = "\\'"
     elif value == '"':
@@ -310,15 +345,22 @@ def _quoted_char(value: Any) -> str:
     return f"'{shown}'"
 
 
-end: Parser = label(not_followed_by(any_char), "end of input")
+def _nothing_left(text: str, at: int) -> Outcome[None]:
+    """As `not_followed_by`, but the trouble is where the rest begins."""
+    if at >= len(text):
+        return Outcome(True, False, None, at, Trouble(at, (Remark(SYSTEM, ""),)))
+    return Outcome(False, False, None, at, Trouble(at, (Remark(UNEXPECTED, _quoted_char(text[at])),)))
 
 
-def text_of(parser: Parser) -> Parser:
+end: Parser[None] = label(_nothing_left, "end of input")
+
+
+def text_of(parser: Parser[list[str]]) -> Parser[str]:
     """The characters that a repeating `parser` gave, as one string."""
     return mapped(parser, "".join)
 
 
-def run(parser: Parser, name: str, text: str) -> Any:
+def run[T](parser: Parser[T], name: str, text: str) -> T:
     """The value of `parser` on `text`; what remains behind it is ignored.
 
     Raises `GrammarError`, in which `name` is how the source is called.
@@ -364,6 +406,6 @@ def _either(texts: list[str]) -> str:
     return f"{', '.join(texts[:-1])} or {texts[-1]}"
 
 
-def lazily(find: Callable[[], Parser]) -> Parser:
+def lazily[T](find: Callable[[], Parser[T]]) -> Parser[T]:
     """The parser that `find` gives when it is needed, for grammars that contain themselves."""
     return lambda text, at: find()(text, at)

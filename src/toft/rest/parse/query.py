@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import quote, unquote_plus
 
 import msgspec
@@ -20,6 +20,7 @@ from toft.rest.parse import select as select_grammar
 from toft.rest.parse.grammar import GrammarError, Parser, run
 from toft.rest.request import (
     Condition,
+    Field,
     Filter,
     IsTest,
     Logic,
@@ -140,7 +141,7 @@ class NotAligned(Exception):
     """The quick reading saw other values than the grammar: this text is all form."""
 
 
-def _run(parser: Parser, what: str, shown: str, text: str | None = None) -> Any:
+def _run[T](parser: Parser[T], what: str, shown: str, text: str | None = None) -> T:
     try:
         return run(parser, f"failed to parse {what} ({shown})", shown if text is None else text)
     except GrammarError as error:
@@ -201,7 +202,7 @@ def _names(parts: Sequence[Part], kind: str, what: str) -> tuple[str, ...] | Non
     return None if text is None else tuple(_run(select_grammar.names, what, text))
 
 
-def _tree_path(key: str) -> tuple[Path, Any]:
+def _tree_path(key: str) -> tuple[Path, Field]:
     return _run(select_grammar.tree_path, "tree path", key)
 
 
@@ -224,10 +225,10 @@ def _filter(part: Part) -> tuple[Path, Filter]:
 
 
 def _logic(part: Part) -> tuple[Path, Condition]:
-    words: list[str] = _run(filter_grammar.logic_path, "logic path", part.key)
+    words = _run(filter_grammar.logic_path, "logic path", part.key)
     operator = f"not.{words[-1]}" if "not" in words else words[-1]
     path = tuple(word for word in words[:-1] if word != "not")
-    condition: Condition = _run(filter_grammar.logic_tree, "logic tree", part.text, operator + part.text)
+    condition = _run(filter_grammar.logic_tree, "logic tree", part.text, operator + part.text)
     return path, _numbered(condition, part)
 
 

@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from toft.rest.parse.grammar import (
     Parser,
@@ -40,23 +40,27 @@ from toft.rest.parse.grammar import (
     string,
     text_of,
 )
-from toft.rest.request import Field, JsonStep, OrderTerm, SelectEmbed, SelectField
+from toft.rest.request import Field, JsonStep, OrderTerm, Path, SelectEmbed, SelectField, SelectItem
 
 
-def second(_: Any, value: Any) -> Any:
+def second[T](_: object, value: T) -> T:
     """Keep what comes after a separator."""
     return value
 
 
-def first(value: Any, *_: Any) -> Any:
+def first[T](value: T, _: object) -> T:
     """Keep what comes before a separator."""
     return value
+
+
+def _constant[T](value: T) -> Callable[[object], T]:
+    return lambda _: value
 
 
 _blanks = many(one_of(" \t"))
 
 
-def lexeme(parser: Parser) -> Parser:
+def lexeme[T](parser: Parser[T]) -> Parser[T]:
     """`parser` with blanks around it."""
     return sequence(_blanks, parser, _blanks, build=lambda _, value, __: value)
 
@@ -73,7 +77,7 @@ quoted = between(char('"'), char('"'), text_of(many(_escaped)))
 _inner_dash = attempt(sequence(char("-"), not_followed_by(char(">")), build=first))
 
 
-def _dashed(part: Parser) -> Parser:
+def _dashed(part: Parser[str]) -> Parser[str]:
     return mapped(sep_by1(part, _inner_dash), "-".join)
 
 
@@ -83,7 +87,7 @@ delimiter = label(char("."), "delimiter (.)")
 # --- json paths -----------------------------------------------------------------------------------------
 
 _arrow = choice(
-    attempt(mapped(string("->>"), lambda _: True)), attempt(mapped(string("->"), lambda _: False))
+    attempt(mapped(string("->>"), _constant(True))), attempt(mapped(string("->"), _constant(False)))
 )
 _key_part = mapped(text_of(many1(none_of("(-:.,>)"))), str.strip)
 _key = label(choice(quoted, _dashed(_key_part)), "any non reserved character different from: .,>()")
@@ -100,32 +104,34 @@ _index = sequence(
 _operand = choice(
     attempt(mapped(_index, lambda number: (number, True))), attempt(mapped(_key, lambda key: (key, False)))
 )
-json_path = mapped(
+_no_steps: tuple[JsonStep, ...] = ()
+json_path: Parser[tuple[JsonStep, ...]] = mapped(
     many(
         sequence(_arrow, _operand, build=lambda as_text, operand: JsonStep(operand[0], operand[1], as_text))
     ),
     tuple,
 )
-field = lexeme(sequence(name, optional(json_path, ()), build=Field))
+field: Parser[Field] = lexeme(sequence(name, optional(json_path, _no_steps), build=Field))
 
-tree_path = sequence(
-    sep_by1(name, delimiter),
-    optional(json_path, ()),
-    build=lambda names, path: (tuple(names[:-1]), Field(names[-1], path)),
-)
+
+def _tree_path(names: list[str], path: tuple[JsonStep, ...]) -> tuple[Path, Field]:
+    return tuple(names[:-1]), Field(names[-1], path)
+
+
+tree_path = sequence(sep_by1(name, delimiter), optional(json_path, _no_steps), build=_tree_path)
 names = sep_by1(name, lexeme(char(",")))
 
 # --- select ---------------------------------------------------------------------------------------------
 
 _alias = optional(
-    attempt(sequence(name, char(":"), not_followed_by(char(":")), build=lambda alias, *_: alias))
+    attempt(sequence(name, char(":"), not_followed_by(char(":")), build=lambda alias, _, __: alias))
 )
 _item_end = choice(attempt(look_ahead(string(")"))), attempt(look_ahead(string(","))), attempt(end))
 _cast = optional(sequence(string("::"), identifier, build=second))
 _aggregate = choice(
     string("sum"), string("avg"), string("count"), attempt(string("max")), attempt(string("min"))
 )
-_star = sequence(string("*"), _item_end, build=lambda *_: SelectField(Field("*")))
+_star = sequence(string("*"), _item_end, build=lambda _, __: SelectField(Field("*")))
 _count = sequence(
     _alias,
     string("count()"),
@@ -158,7 +164,11 @@ _embed_param = sequence(
 _open_ahead = attempt(look_ahead(string("(")))
 
 
-_relation_head = sequence(
+#: alias, target, the two parameters, whether it is a spread
+type _Param = tuple[str, str]
+type _Head = tuple[str | None, str, _Param | None, _Param | None, bool]
+
+_relation_head: Parser[_Head] = sequence(
     _alias,
     # `count` is the aggregate, never a resource
     guarded(name, lambda found: found != "count"),
@@ -167,7 +177,7 @@ _relation_head = sequence(
     _open_ahead,
     build=lambda alias, target, one, two, _: (alias, target, one, two, False),
 )
-_spread_head = sequence(
+_spread_head: Parser[_Head] = sequence(
     string("..."),
     name,
     optional(_embed_param),
@@ -177,7 +187,7 @@ _spread_head = sequence(
 )
 
 
-def _embed(head: tuple[Any, ...], items: list[Any]) -> SelectEmbed:
+def _embed(head: _Head, items: list[SelectItem]) -> SelectItem:
     alias, target, one, two, is_spread = head
     given: dict[str, str] = {}
     for param in (one, two):
@@ -189,12 +199,12 @@ def _embed(head: tuple[Any, ...], items: list[Any]) -> SelectEmbed:
 
 
 _nested = between(char("("), char(")"), lazily(lambda: select_items))
-_select_item = choice(
+_select_item: Parser[SelectItem] = choice(
     sequence(attempt(lexeme(_spread_head)), _nested, build=_embed),
     sequence(attempt(lexeme(_relation_head)), _nested, build=_embed),
     _select_field,
 )
-select_items: Parser = sep_by(_select_item, lexeme(char(",")))
+select_items: Parser[list[SelectItem]] = sep_by(_select_item, lexeme(char(",")))
 
 # --- order ----------------------------------------------------------------------------------------------
 
@@ -203,11 +213,13 @@ _direction = choice(
     attempt(sequence(delimiter, string("desc"), build=second)),
 )
 _nulls = choice(
-    attempt(sequence(delimiter, string("nullsfirst"), build=lambda *_: "first")),
-    attempt(sequence(delimiter, string("nullslast"), build=lambda *_: "last")),
+    attempt(sequence(delimiter, string("nullsfirst"), build=lambda _, __: "first")),
+    attempt(sequence(delimiter, string("nullslast"), build=lambda _, __: "last")),
 )
 _term_end = choice(attempt(look_ahead(char(","))), attempt(end))
-_nulls_and_end = choice(sequence(optional(_nulls), _term_end, build=first), mapped(_term_end, lambda _: None))
+_nulls_and_end = choice(
+    sequence(optional(_nulls), _term_end, build=first), mapped(_term_end, _constant(None))
+)
 _order_by_relation = sequence(
     name,
     between(char("("), char(")"), field),

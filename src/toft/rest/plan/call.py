@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from toft.rest.errors import ambiguous_function, no_function
 from toft.rest.plan.nodes import CallPlan, ReadNode
@@ -90,8 +90,8 @@ def _suggest(
     return None if close is None else f"Perhaps you meant to call the function {name.schema}.{close}"
 
 
-def _listed(names: Collection[str] | object) -> str:
-    return f"({', '.join(sorted(names))})"  # pyright: ignore[reportArgumentType]
+def _listed(names: Iterable[str]) -> str:
+    return f"({', '.join(sorted(names))})"
 
 
 def result_relation(routine: Routine) -> Name:

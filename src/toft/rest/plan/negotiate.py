@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toft.rest.errors import not_acceptable
 from toft.rest.parse.headers import JSON, OPENAPI, parse_media
-from toft.rest.plan.nodes import Maker, ReadNode
+from toft.rest.plan.nodes import CustomMaker, Maker, ReadNode
 from toft.rest.request import Media
 from toft.rest.schema.model import Name, SchemaCache
 
@@ -54,7 +54,7 @@ def _handler(
     for key in (*keys, (None, mime)):
         handler = schema.handlers.get(key)
         if handler is not None:
-            maker = Maker("custom", function=handler.function, target=handler.target)
+            maker = CustomMaker(function=handler.function, target=handler.target)
             return maker, parse_media(handler.sent_as)
     maker = _BUILT_IN.get(media.kind)
     return None if maker is None else (maker, JSON if media.kind == "any" else media)

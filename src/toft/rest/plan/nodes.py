@@ -7,7 +7,7 @@ import enum
 import msgspec
 
 from toft.rest.request import Act, JsonStep, Media, Operand, Operation, Preferences, Window
-from toft.rest.schema.model import Column, Name, Parameter, Relationship, Routine
+from toft.rest.schema.model import Column, Name, Parameter, Relationship, Routine, Volatility
 
 
 class FieldPlan(msgspec.Struct, frozen=True):
@@ -54,7 +54,7 @@ type Where = Test | EmbedTest | Group
 
 
 class SelectPlan(msgspec.Struct, frozen=True):
-    """A column of the result. relation: alias of the joined embed it is taken from, None for the node's own."""
+    """A column of the result. relation: alias of the joined embed that has it, None for the node's own."""
 
     field: FieldPlan
     alias: str | None = None
@@ -109,17 +109,23 @@ class Embed(msgspec.Struct, frozen=True):
     spread_order: tuple[OrderPlan, ...] = ()
 
 
-class Source(msgspec.Struct, frozen=True):
-    """Where a node's rows come from: a relation, the statement's own CTE, or a relationship from the parent.
+class Tie(msgspec.Struct, frozen=True):
+    """What ties a child's rows to a row of its parent, whose columns are qualified by `parent`."""
 
-    qualifier: what its columns are qualified by. parent: what the parent's are qualified by.
+    relationship: Relationship
+    parent: Name
+
+
+class Source(msgspec.Struct, frozen=True):
+    """Where a node's rows come from: a relation or the statement's own CTE, tied to a parent or not.
+
+    qualifier: what its columns are qualified by.
     """
 
     relation: Name
     qualifier: Name
     alias: str | None = None
-    relationship: Relationship | None = None
-    parent: Name | None = None
+    tie: Tie | None = None
 
 
 class ReadNode(msgspec.Struct, frozen=True):
@@ -176,16 +182,22 @@ class CallPlan(msgspec.Struct, frozen=True):
 
 
 class Maker(msgspec.Struct, frozen=True):
-    """Who makes the body out of the rows. kind: json, single, csv, geojson, custom, none."""
+    """Who makes the body out of the rows. kind: json, single, csv, geojson, none."""
 
     kind: str
     nulls_stripped: bool = False
-    function: Name | None = None
-    target: Name | None = None
+
+
+class CustomMaker(Maker, frozen=True, kw_only=True):
+    """A function of the user's, over rows of `target`; None: over any."""
+
+    kind: str = "custom"
+    function: Name
+    target: Name | None
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """All that is known before the values: the statement's parts, and how to answer."""
+    """All that is known before the values: what to read, and how to answer."""
 
     act: Act
     #: the relation or function of the URL
@@ -193,24 +205,44 @@ class Plan(msgspec.Struct, frozen=True):
     media: Media
     maker: Maker
     preferences: Preferences
-    read: ReadNode | None = None
-    mutate: MutatePlan | None = None
-    call: CallPlan | None = None
+    read: ReadNode
     is_head: bool = False
     has_profile: bool = False
-    counts_rows: bool = False
     max_rows: int | None = None
     #: preferences that are told as applied
     applied: tuple[str, ...] = ()
 
     @property
-    def is_read_only(self) -> bool:
-        """Whether the transaction may not write."""
-        if self.call is not None and self.act is Act.CALL:
-            return self.call.routine.volatility.value != "v"
-        return not self.act.is_write
+    def counts_rows(self) -> bool:
+        """Whether all rows are counted, not only those of the page."""
+        return self.preferences.count in {"exact", "estimated"}
 
     @property
     def is_singular(self) -> bool:
         """Whether anything but exactly one row is an error."""
         return self.media.kind == "object"
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the transaction may not write."""
+        return True
+
+
+class WritePlan(Plan, frozen=True, kw_only=True):
+    """Rows are changed first, and what comes back is read."""
+
+    mutate: MutatePlan
+
+    @property
+    def is_read_only(self) -> bool:
+        return False
+
+
+class InvokePlan(Plan, frozen=True, kw_only=True):
+    """A function is called first, and what it returns is read."""
+
+    call: CallPlan
+
+    @property
+    def is_read_only(self) -> bool:
+        return self.act is Act.CALL_READ or self.call.routine.volatility is not Volatility.VOLATILE

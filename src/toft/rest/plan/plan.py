@@ -8,7 +8,7 @@ from toft.rest.errors import filter_required, max_affected_on_single, no_table, 
 from toft.rest.plan.call import find_routine, plan_call, result_relation
 from toft.rest.plan.mutate import plan_mutation
 from toft.rest.plan.negotiate import NO_BODY, negotiate, selects_everything
-from toft.rest.plan.nodes import Plan, ReadNode
+from toft.rest.plan.nodes import InvokePlan, Plan, ReadNode, WritePlan
 from toft.rest.plan.read import plan_read
 from toft.rest.plan.suggest import CLOSE, closest
 from toft.rest.request import Act, Preferences, RestRequest
@@ -61,38 +61,17 @@ def _read(schema: SchemaCache, request: RestRequest, root: Name, allowance: Allo
 
 def _plan_relation(schema: SchemaCache, request: RestRequest, table: Table, allowance: Allowance) -> Plan:
     root = Name(table.schema, table.name)
-    preferences = request.preferences
     read = _read(schema, request, root, allowance)
-    mutate = None
-    if request.act.is_write:
-        mutate = plan_mutation(schema, request, table, read)
-        if allowance.requires_filter and not mutate.where and mutate.act in _NEEDS_FILTER:
-            raise filter_required(_NEEDS_FILTER[mutate.act])
-        _check_preferences(preferences)
-    maker, media = negotiate(
-        schema,
-        request.accepts,
-        root,
-        selects_all=selects_everything(read),
-        allows_plans=allowance.plans,
-    )
-    if mutate is None:
-        _check_preferences(preferences)
-    has_no_body = request.is_head or (mutate is not None and preferences.representation != "representation")
-    return Plan(
-        request.act,
-        root,
-        media,
-        NO_BODY if has_no_body else maker,
-        preferences,
-        read,
-        mutate,
-        is_head=request.is_head,
-        has_profile=request.has_profile,
-        counts_rows=preferences.count in {"exact", "estimated"},
-        max_rows=allowance.max_rows,
-        applied=_applied(request, has_key=bool(table.primary_key)),
-    )
+    if not request.act.is_write:
+        plan = _plan(schema, request, root, read, root, allowance)
+        _check_preferences(request.preferences)
+        return plan
+    mutate = plan_mutation(schema, request, table, read)
+    if allowance.requires_filter and not mutate.where and mutate.act in _NEEDS_FILTER:
+        raise filter_required(_NEEDS_FILTER[mutate.act])
+    _check_preferences(request.preferences)
+    plan = _plan(schema, request, root, read, root, allowance, has_key=bool(table.primary_key))
+    return WritePlan(**msgspec.structs.asdict(plan), mutate=mutate)
 
 
 def _plan_call(schema: SchemaCache, request: RestRequest, allowance: Allowance) -> Plan:
@@ -100,30 +79,40 @@ def _plan_call(schema: SchemaCache, request: RestRequest, allowance: Allowance) 
     root = result_relation(routine)
     read = _read(schema, request, root, allowance)
     call = plan_call(request, routine, keys, read)
-    maker, media = negotiate(
-        schema,
-        request.accepts,
-        root,
-        selects_all=selects_everything(read),
-        allows_plans=allowance.plans,
-    )
+    plan = _plan(schema, request, Name(request.schema, request.name), read, root, allowance)
     preferences = request.preferences
     _check_preferences(preferences)
     if preferences.max_affected is not None and preferences.is_strict and not routine.is_set:
         raise max_affected_on_single()
+    return InvokePlan(**msgspec.structs.asdict(plan), call=call)
+
+
+def _plan(
+    schema: SchemaCache,
+    request: RestRequest,
+    name: Name,
+    read: ReadNode,
+    target: Name,
+    allowance: Allowance,
+    *,
+    has_key: bool = False,
+) -> Plan:
+    """What all kinds of plans have; `target` is whose rows a media type's handler would take."""
+    maker, media = negotiate(
+        schema, request.accepts, target, selects_all=selects_everything(read), allows_plans=allowance.plans
+    )
+    is_silent = request.act.is_write and request.preferences.representation != "representation"
     return Plan(
         request.act,
-        Name(request.schema, request.name),
+        name,
         media,
-        NO_BODY if request.is_head else maker,
-        preferences,
+        NO_BODY if request.is_head or is_silent else maker,
+        request.preferences,
         read,
-        call=call,
-        is_head=request.is_head,
-        has_profile=request.has_profile,
-        counts_rows=preferences.count in {"exact", "estimated"},
-        max_rows=allowance.max_rows,
-        applied=_applied(request, has_key=False),
+        request.is_head,
+        request.has_profile,
+        allowance.max_rows,
+        _applied(request, has_key=has_key),
     )
 
 

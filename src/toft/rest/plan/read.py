@@ -1,7 +1,7 @@
 """Pure: the tree of read nodes: `select=` and everything that hangs on its resources, resolved.
 
-The request's parts are first laid on a tree of drafts, one per resource; then each draft learns its
-relationship, and from the leaves up they become `ReadNode`s.
+The request's parts are first laid on a tree of drafts, one per resource; each draft then finds its place in
+the schema and is a resource; from the leaves up these become `ReadNode`s.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from toft.rest.plan.nodes import (
     Source,
     SpreadColumn,
     Test,
+    Tie,
     Where,
 )
 from toft.rest.request import (
@@ -45,6 +46,7 @@ from toft.rest.request import (
 )
 from toft.rest.schema.model import Cardinality, Name, Relationship, SchemaCache, Table
 
+_JSON_TYPES: Final = {"json", "jsonb"}
 #: the statement's own rows, when something was done before reading: a name that error texts show
 SOURCE: Final = Name("", "pgrst_source")
 
@@ -64,84 +66,59 @@ def plan_read(
     Of a write's filters only those on embeds count here. Raises PGRST108, 118, 123, 127, 200, 201.
     """
     draft = _Draft(root.name, query.select)
-    draft.source = Source(SOURCE, Name("", root.name), root.name) if from_source else Source(root, root)
-    draft.table = schema.table(root)
     _lay_out(draft, query, is_write=is_write)
-    _relate(draft, schema, root.schema)
-    planner = _Planner(schema, None if is_write else max_rows)
-    node = planner.node(draft, is_grouped=False)
-    if not allows_aggregates and any(_has_aggregate(each) for each in draft.walk()):
+    source = Source(SOURCE, Name("", root.name), root.name) if from_source else Source(root, root)
+    resource = _relate(draft, source, schema, root)
+    node = _Planner(schema, None if is_write else max_rows).node(resource)
+    if not allows_aggregates and any(each.has_aggregate for each in draft.walk()):
         raise aggregates_disabled()
     return node
 
 
-class _Draft:
-    """A resource of the request while its plan is made."""
+# --- drafts: what the request says of each resource -----------------------------------------------------
 
-    def __init__(self, target: str, items: Sequence[SelectItem], depth: int = 0) -> None:
-        self.target = target
-        self.depth = depth
+
+class _Draft:
+    """A resource of the request, before its relationship is known."""
+
+    def __init__(self, name: str, items: Sequence[SelectItem]) -> None:
+        #: what the client calls it
+        self.name = name
         self.selects = [item for item in items if isinstance(item, SelectField)]
-        self.embeds = [item for item in items if isinstance(item, SelectEmbed)]
-        self.children = [_Draft(embed.target, embed.items, depth + 1) for embed in self.embeds]
-        self.embed: SelectEmbed | None = None
-        for child, embed in zip(self.children, self.embeds, strict=True):
-            child.embed = embed
+        self.children = [
+            (embed, _Draft(embed.alias or embed.target, embed.items))
+            for embed in items
+            if isinstance(embed, SelectEmbed)
+        ]
         self.conditions: list[Condition] = []
         self.order: tuple[OrderTerm, ...] = ()
         self.window: Window | None = None
-        # Known once it is related:
-        self.source: Source | None = None
-        self.table: Table | None = None
-        self.join = ""
-
-    @property
-    def name(self) -> str:
-        """What the client calls it."""
-        return (self.embed.alias if self.embed is not None else None) or self.target
-
-    @property
-    def shape(self) -> EmbedShape:
-        assert self.embed is not None
-        is_to_one = self.relationship.cardinality.is_to_one
-        if self.embed.is_spread:
-            return EmbedShape.SPREAD_ONE if is_to_one else EmbedShape.SPREAD_MANY
-        return EmbedShape.OBJECT if is_to_one else EmbedShape.ARRAY
-
-    @property
-    def relationship(self) -> Relationship:
-        assert self.source is not None
-        assert self.source.relationship is not None
-        return self.source.relationship
 
     @property
     def is_empty(self) -> bool:
         """Nothing of it, or of what is in it, is selected."""
-        return not self.selects and all(child.is_empty for child in self.children)
+        return not self.selects and all(child.is_empty for _, child in self.children)
+
+    @property
+    def has_aggregate(self) -> bool:
+        return any(item.aggregate is not None for item in self.selects)
 
     def walk(self) -> Iterator[_Draft]:
         yield self
-        for child in self.children:
+        for _, child in self.children:
             yield from child.walk()
 
     def find(self, path: Path) -> _Draft:
         """The draft at `path`, by alias or target name. Raises PGRST108."""
         here = self
         for step in path:
-            for child in here.children:
-                if step in {child.target, child.name}:
+            for embed, child in here.children:
+                if step in {embed.target, child.name}:
                     here = child
                     break
             else:
                 raise not_embedded(step)
         return here
-
-
-def _has_aggregate(draft: _Draft) -> bool:
-    return any(item.aggregate is not None for item in draft.selects)
-
-
-# --- laying out -----------------------------------------------------------------------------------------
 
 
 def _lay_out(root: _Draft, query: Query, *, is_write: bool) -> None:
@@ -158,31 +135,62 @@ def _lay_out(root: _Draft, query: Query, *, is_write: bool) -> None:
             root.find(path).conditions.append(condition)
 
 
-def _relate(parent: _Draft, schema: SchemaCache, in_schema: str) -> None:
-    """Find each child's relationship, from the root down."""
-    assert parent.source is not None
-    origin = parent.source.alias if parent.depth == 0 and parent.source.alias else None
-    if origin is None:
-        origin = parent.source.relation.name
-    for child in parent.children:
-        embed = child.embed
-        assert embed is not None
-        found = find_relationship(schema, in_schema, origin, embed.target, embed.hint)
-        child.source = _source(found, child.depth, parent.source.qualifier)
-        child.table = schema.table(found.target)
-        child.join = f"{found.origin.name}_{child.name}_{child.depth}"
-        _relate(child, schema, in_schema)
+# --- resources: drafts with their place in the schema ---------------------------------------------------
+
+
+class _Resource(msgspec.Struct, frozen=True):
+    """A draft, where its rows come from, and the resources embedded in it."""
+
+    draft: _Draft
+    source: Source
+    table: Table | None
+    children: list[_Embedded]
+
+
+class _Embedded(msgspec.Struct, frozen=True):
+    """A resource in its parent, joined as `join`."""
+
+    resource: _Resource
+    embed: SelectEmbed
+    shape: EmbedShape
+    join: str
+
+    @property
+    def name(self) -> str:
+        return self.resource.draft.name
+
+
+def _relate(
+    draft: _Draft, source: Source, schema: SchemaCache, relation: Name, *, depth: int = 0
+) -> _Resource:
+    """Find the relationships of all that is embedded, from the root down. Raises PGRST200 and PGRST201."""
+    children: list[_Embedded] = []
+    for embed, child in draft.children:
+        found = find_relationship(schema, relation.schema, relation.name, embed.target, embed.hint)
+        resource = _relate(
+            child, _source(found, depth + 1, source.qualifier), schema, found.target, depth=depth + 1
+        )
+        join = f"{found.origin.name}_{child.name}_{depth + 1}"
+        children.append(_Embedded(resource, embed, _shape(embed, found), join))
+    return _Resource(draft, source, schema.table(relation), children)
+
+
+def _shape(embed: SelectEmbed, found: Relationship) -> EmbedShape:
+    is_to_one = found.cardinality.is_to_one
+    if embed.is_spread:
+        return EmbedShape.SPREAD_ONE if is_to_one else EmbedShape.SPREAD_MANY
+    return EmbedShape.OBJECT if is_to_one else EmbedShape.ARRAY
 
 
 def _source(found: Relationship, depth: int, parent: Name) -> Source:
     if found.cardinality is Cardinality.MANY_TO_MANY:
         # It is joined with its junction, where plain names are unambiguous.
-        return Source(found.target, found.target, None, found, parent)
+        return Source(found.target, found.target, tie=Tie(found, parent))
     alias = f"{found.target.name}_{depth}"
-    return Source(found.target, Name("", alias), alias, found, parent)
+    return Source(found.target, Name("", alias), alias, Tie(found, parent))
 
 
-# --- making nodes ---------------------------------------------------------------------------------------
+# --- nodes ----------------------------------------------------------------------------------------------
 
 
 class _Hoisted(msgspec.Struct, frozen=True):
@@ -193,139 +201,145 @@ class _Hoisted(msgspec.Struct, frozen=True):
     alias: str | None
 
 
+type _HoistedByName = dict[str, _Hoisted]
+
+
 class _Planner:
     def __init__(self, schema: SchemaCache, max_rows: int | None) -> None:
         self._schema = schema
         self._max_rows = max_rows
 
-    def node(self, draft: _Draft, *, is_grouped: bool) -> ReadNode:
-        node, _ = self._node(draft, is_grouped)
+    def node(self, resource: _Resource) -> ReadNode:
+        """The node of the root."""
+        node, _ = self._node(resource, None, is_grouped=False)
         return node
 
-    def _node(self, draft: _Draft, is_grouped: bool) -> tuple[ReadNode, dict[str, _Hoisted]]:
-        """The node, and what it leaves to its parent to aggregate, by the name of its column."""
-        assert draft.source is not None
-        shape = draft.shape if draft.embed is not None else None
-        is_grouped = is_grouped or _has_aggregate(draft) or shape is EmbedShape.SPREAD_MANY
-        selects = self._selects(draft, is_grouped=is_grouped)
+    def _node(
+        self, resource: _Resource, here: _Embedded | None, *, is_grouped: bool
+    ) -> tuple[ReadNode, _HoistedByName]:
+        """The node, and what it leaves to its parent to aggregate. `here`: how it stands in its parent."""
+        draft = resource.draft
+        shape = None if here is None else here.shape
+        is_grouped = is_grouped or draft.has_aggregate or shape is EmbedShape.SPREAD_MANY
+        is_spread = shape is not None and shape.is_spread
+        selects = self._selects(resource, is_grouped=is_grouped, is_spread=is_spread)
+        is_lifting = shape is EmbedShape.SPREAD_ONE
         embeds: list[Embed] = []
-        from_children: dict[str, _Hoisted] = {}
-        for child in draft.children:
-            embed, hoisted = self._embed(child, is_grouped, lifts=shape is EmbedShape.SPREAD_ONE)
+        hoisted: _HoistedByName = {}
+        for child in resource.children:
+            embed, from_child = self._embed(child, is_grouped=is_grouped, is_lifting=is_lifting)
             embeds.append(embed)
-            from_children |= hoisted
-        to_parent: dict[str, _Hoisted] = {}
-        if shape is EmbedShape.SPREAD_ONE:
-            selects, to_parent = _hoist(selects)
-            to_parent |= from_children
-        order = tuple(self._order(draft, term) for term in draft.order)
+            hoisted |= from_child
+        if is_lifting:
+            selects, own = _hoist(selects)
+            hoisted |= own
+        order = tuple(self._order(resource, term) for term in draft.order)
         hidden: tuple[SelectPlan, ...] = ()
-        if shape is EmbedShape.SPREAD_MANY:
-            if any(item.aggregate for item in selects) or any(c.aggregate for e in embeds for c in e.spread):
-                raise not_implemented(
-                    "Aggregates are not implemented for one-to-many or many-to-many spreads."
-                )
-            hidden = tuple(_hidden(draft.join, number, term) for number, term in enumerate(order, 1))
+        if here is not None and shape is EmbedShape.SPREAD_MANY:
+            _refuse_aggregates(selects, embeds)
+            hidden = tuple(_hidden(here.join, number, term) for number, term in enumerate(order, 1))
             order = ()
         node = ReadNode(
-            draft.source,
+            resource.source,
             tuple(selects),
-            tuple(self._where(draft, condition) for condition in draft.conditions),
+            tuple(self._where(resource, condition) for condition in draft.conditions),
             order,
             draft.window,
             self._max_rows,
             tuple(embeds),
             hidden,
         )
-        return node, to_parent
+        return node, hoisted
 
-    def _embed(self, child: _Draft, is_grouped: bool, *, lifts: bool) -> tuple[Embed, dict[str, _Hoisted]]:
-        """The embed; its aggregates are applied in the parent, unless the parent `lifts` them further."""
-        node, hoisted = self._node(child, is_grouped)
-        assert child.embed is not None
-        shape = child.shape
-        spread = list(_spread_columns(node)) if shape.is_spread else []
-        if not lifts:
+    def _embed(self, child: _Embedded, *, is_grouped: bool, is_lifting: bool) -> tuple[Embed, _HoistedByName]:
+        """The embed; its aggregates are applied in the parent, unless that lifts them further up."""
+        node, hoisted = self._node(child.resource, child, is_grouped=is_grouped)
+        spread = list(_spread_columns(node)) if child.shape.is_spread else []
+        if not is_lifting:
             spread = [_aggregated(column, hoisted.get(column.name)) for column in spread]
+        draft = child.resource.draft
         spread_order = tuple(
             OrderPlan(FieldPlan(hidden.alias or ""), term.direction, term.nulls)
-            for hidden, term in zip(node.hidden, child.order, strict=False)
+            for hidden, term in zip(node.hidden, draft.order, strict=False)
         )
         embed = Embed(
             node,
             child.name,
             child.join,
-            shape,
+            child.shape,
             child.embed.is_inner,
-            child.is_empty,
+            draft.is_empty,
             tuple(spread),
             spread_order,
         )
-        return embed, hoisted if lifts else {}
+        return embed, hoisted if is_lifting else {}
 
     # Fields.
 
-    def _selects(self, draft: _Draft, *, is_grouped: bool) -> list[SelectPlan]:
-        is_spread = draft.embed is not None and draft.embed.is_spread
-        expands = is_grouped or self._has_representation(draft.table)
+    def _selects(self, resource: _Resource, *, is_grouped: bool, is_spread: bool) -> list[SelectPlan]:
+        table = resource.table
+        expands = is_grouped or self._has_representation(table)
         planned: list[SelectPlan] = []
-        for item in draft.selects:
-            if item.field.name == "*" and item.aggregate is None and expands and draft.table is not None:
-                fields = (self._output(draft, Field(name)) for name in draft.table.columns)
-                planned.extend(self._named(SelectPlan(field, cast=item.cast), is_spread) for field in fields)
+        for item in resource.draft.selects:
+            is_star = item.field.name == "*"
+            if is_star and item.aggregate is None and expands and table is not None:
+                fields = (self._output(table, Field(name)) for name in table.columns)
+                planned.extend(_named(SelectPlan(field, cast=item.cast), is_spread) for field in fields)
                 continue
-            field = self._output(draft, item.field)
-            if item.field.name == "*" and item.aggregate == "count" and is_spread:
+            field = self._output(table, item.field)
+            if is_star and item.aggregate == "count" and is_spread:
                 field = msgspec.structs.replace(field, is_whole_row=True)
             plan = SelectPlan(field, item.alias, item.cast, item.aggregate, item.aggregate_cast)
-            planned.append(self._named(plan, is_spread))
+            planned.append(_named(plan, is_spread))
         return planned
 
     def _has_representation(self, table: Table | None) -> bool:
         known = self._schema.representations
-        return (
-            bool(known)
-            and table is not None
-            and any((column.nominal_type, "json") in known for column in table.columns.values())
-        )
+        if not known or table is None:
+            return False
+        return any((column.nominal_type, "json") in known for column in table.columns.values())
 
-    def _named(self, plan: SelectPlan, is_spread: bool) -> SelectPlan:
-        """Give it the name that it has in the answer, where SQL would give another."""
-        if plan.alias is not None:
-            return plan
-        alias = None
-        if plan.aggregate is not None:
-            alias = plan.aggregate if is_spread else None
-        elif plan.field.path:
-            alias = _name_of_path(plan.field)
-        elif plan.field.convert is not None:
-            alias = plan.field.name
-        return plan if alias is None else msgspec.structs.replace(plan, alias=alias)
-
-    def _output(self, draft: _Draft, field: Field) -> FieldPlan:
-        nominal = _nominal_type(draft.table, field.name)
+    def _output(self, table: Table | None, field: Field) -> FieldPlan:
+        nominal = _nominal_type(table, field.name)
         convert = self._schema.representations.get((nominal, "json"))
-        return FieldPlan(field.name, field.path, nominal in {"json", "jsonb"}, convert=convert)
+        return FieldPlan(field.name, field.path, nominal in _JSON_TYPES, convert=convert)
 
-    def _order(self, draft: _Draft, term: OrderTerm) -> OrderPlan:
+    def _order(self, resource: _Resource, term: OrderTerm) -> OrderPlan:
+        field = FieldPlan(term.field.name, term.field.path)
         if term.relation is None:
-            nominal = _nominal_type(draft.table, term.field.name)
-            field = FieldPlan(term.field.name, term.field.path, nominal in {"json", "jsonb"})
+            nominal = _nominal_type(resource.table, field.name)
+            field = msgspec.structs.replace(field, is_json=nominal in _JSON_TYPES)
             return OrderPlan(field, term.direction, term.nulls)
-        for child in draft.children:
+        for child in resource.children:
             if child.name == term.relation:
-                if not child.relationship.cardinality.is_to_one:
-                    assert draft.source is not None
-                    raise related_order(draft.source.relation.name, child.name)
-                return OrderPlan(
-                    FieldPlan(term.field.name, term.field.path), term.direction, term.nulls, child.join
-                )
+                if child.shape not in {EmbedShape.OBJECT, EmbedShape.SPREAD_ONE}:
+                    raise related_order(resource.source.relation.name, child.name)
+                return OrderPlan(field, term.direction, term.nulls, child.join)
         raise not_embedded(term.relation)
 
-    def _where(self, draft: _Draft, condition: Condition) -> Where:
-        return plan_condition(
-            self._schema, draft.table, condition, {child.name: child.join for child in draft.children}
-        )
+    def _where(self, resource: _Resource, condition: Condition) -> Where:
+        joins = {child.name: child.join for child in resource.children}
+        return plan_condition(self._schema, resource.table, condition, joins)
+
+
+def _named(plan: SelectPlan, is_spread: bool) -> SelectPlan:
+    """Give it the name that it has in the answer, where SQL would give another."""
+    if plan.alias is not None:
+        return plan
+    alias = None
+    if plan.aggregate is not None:
+        alias = plan.aggregate if is_spread else None
+    elif plan.field.path:
+        alias = _name_of_path(plan.field)
+    elif plan.field.convert is not None:
+        alias = plan.field.name
+    return plan if alias is None else msgspec.structs.replace(plan, alias=alias)
+
+
+def _refuse_aggregates(selects: Iterable[SelectPlan], embeds: Iterable[Embed]) -> None:
+    lifted = (column.aggregate for embed in embeds for column in embed.spread)
+    if any(item.aggregate for item in selects) or any(lifted):
+        raise not_implemented("Aggregates are not implemented for one-to-many or many-to-many spreads.")
 
 
 def plan_condition(
@@ -351,7 +365,7 @@ def _compared(schema: SchemaCache, table: Table | None, condition: Filter) -> Fi
     return FieldPlan(
         field.name,
         field.path,
-        is_json=nominal in {"json", "jsonb"},
+        is_json=nominal in _JSON_TYPES,
         searches=searches,
         language=operation.language if isinstance(operation, TextSearch) else None,
         convert=schema.representations.get(("text", nominal)),
@@ -383,9 +397,9 @@ def _spread_columns(node: ReadNode) -> Iterator[SpreadColumn]:
             yield SpreadColumn(embed.name)
 
 
-def _hoist(selects: Iterable[SelectPlan]) -> tuple[list[SelectPlan], dict[str, _Hoisted]]:
+def _hoist(selects: Iterable[SelectPlan]) -> tuple[list[SelectPlan], _HoistedByName]:
     plain: list[SelectPlan] = []
-    hoisted: dict[str, _Hoisted] = {}
+    hoisted: _HoistedByName = {}
     for item in selects:
         if item.aggregate is not None:
             name = item.alias or item.field.name
@@ -413,15 +427,14 @@ def needed_columns(node: ReadNode, primary_key: Sequence[str]) -> tuple[str, ...
     names = {item.field.name for item in node.selects}
     if "*" in names:
         return ("*",)
-    relationships = [embed.node.source.relationship for embed in node.embeds]
-    if any(found is not None and found.function is not None for found in relationships):
-        # A function may look at any of them.
-        return ("*",)
-    for found in relationships:
-        if found is not None and found.junction is not None:
+    ties = [embed.node.source.tie for embed in node.embeds]
+    for found in (tie.relationship for tie in ties if tie is not None):
+        if found.function is not None:
+            # It may look at any of them.
+            return ("*",)
+        if found.junction is not None:
             names.update(outside for _, outside in found.junction.origin_columns)
-        elif found is not None:
-            names.update(here for here, _ in found.columns)
+        names.update(here for here, _ in found.columns)
     return tuple(sorted(names.union(primary_key)))
 
 

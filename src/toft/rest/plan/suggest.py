@@ -26,8 +26,9 @@ def closest(wanted: str, names: Iterable[str], least: float) -> str | None:
 
 
 def closest_other(wanted: str, names: Iterable[str]) -> str | None:
-    """As `closest`, but never `wanted` itself; nothing when it is among the names first."""
-    return next((name for score, name in _ranked(wanted, names, LOOSE) if score < 1), None)
+    """As `closest`, but nothing when `wanted` itself is among the names: then something else is wrong."""
+    found = closest(wanted, names, LOOSE)
+    return None if found is not None and found.lower() == wanted.lower() else found
 
 
 def _ranked(wanted: str, names: Iterable[str], least: float) -> list[tuple[float, str]]:

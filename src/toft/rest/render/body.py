@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from toft.rest.plan.nodes import Maker
+from toft.rest.plan.nodes import CustomMaker, Maker
 from toft.rest.render.call import SCALAR
 from toft.rest.render.fragment import qualified
 from toft.rest.schema.model import Routine
@@ -16,6 +16,8 @@ _SCALARS: Final = f"{ROWS}.{SCALAR}"
 
 def body(maker: Maker, routine: Routine | None, source: str) -> str:
     """The body. `source` is the name of the CTE that has the rows, for those who look twice."""
+    if isinstance(maker, CustomMaker):
+        return _custom(maker, routine)
     match maker.kind:
         case "none":
             return "''::text"
@@ -24,8 +26,6 @@ def body(maker: Maker, routine: Routine | None, source: str) -> str:
         case "geojson":
             features = f"coalesce(json_agg(ST_AsGeoJSON({ROWS})::json), '[]')"
             return f"json_build_object('type', 'FeatureCollection', 'features', {features})"
-        case "custom":
-            return _custom(maker, routine)
         case _:
             return _json(maker, routine)
 
@@ -54,8 +54,7 @@ def _csv(source: str) -> str:
     return f"{header} || E'\\n' || coalesce(string_agg({line}, E'\\n'), '')"
 
 
-def _custom(maker: Maker, routine: Routine | None) -> str:
-    assert maker.function is not None
+def _custom(maker: CustomMaker, routine: Routine | None) -> str:
     made_by = qualified(maker.function)
     if routine is not None and routine.returns_scalar:
         return f"{made_by}({_SCALARS})"

@@ -40,7 +40,7 @@ def select(node: ReadNode, parameters: Parameters) -> str:
         items += _embedded(embed)
     joins = "".join(_join(embed, parameters) for embed in node.embeds)
     conditions = [condition(qualifier, where, parameters) for where in node.where]
-    conditions += _join_conditions(node.source)
+    conditions += _ties(node.source)
     return (
         f"SELECT {', '.join(items)} FROM {_from(node.source)}{joins}"
         f"{_where(conditions)}{_group_by(node)}{_order_by(qualifier, node.order)}{_limit(node, parameters)}"
@@ -52,7 +52,7 @@ def count(node: ReadNode, parameters: Parameters) -> str:
     qualifier = node.source.qualifier
     embeds = {embed.join: embed for embed in node.embeds}
     conditions = [_count_condition(qualifier, where, embeds, parameters) for where in node.where]
-    conditions += _join_conditions(node.source)
+    conditions += _ties(node.source)
     conditions += [_exists(embed, parameters) for embed in node.embeds if embed.is_inner]
     return f"SELECT 1 FROM {_from(node.source)}{_where(conditions)}"
 
@@ -77,25 +77,25 @@ def _count_condition(qualifier: Name, where: Where, embeds: dict[str, Embed], pa
 
 
 def _from(source: Source) -> str:
-    relationship = source.relationship
     shown = qualified(source.relation)
-    if relationship is not None and relationship.function is not None:
-        assert source.parent is not None
-        # The cast chooses among overloads, since a CTE's rows have no type of their own.
-        row = f"{ident(source.parent.name)}::{qualified(relationship.origin)}"
-        shown = f"{qualified(relationship.function)}({row})"
-    if source.alias is not None:
-        shown += f" AS {ident(source.alias)}"
-    if relationship is not None and relationship.junction is not None:
-        shown += f", {qualified(relationship.junction.table)}"
-    return shown
+    junction = ""
+    if source.tie is not None:
+        relationship, parent = source.tie.relationship, source.tie.parent
+        if relationship.function is not None:
+            # The cast chooses among overloads, since a CTE's rows have no type of their own.
+            row = f"{ident(parent.name)}::{qualified(relationship.origin)}"
+            shown = f"{qualified(relationship.function)}({row})"
+        if relationship.junction is not None:
+            junction = f", {qualified(relationship.junction.table)}"
+    alias = "" if source.alias is None else f" AS {ident(source.alias)}"
+    return f"{shown}{alias}{junction}"
 
 
-def _join_conditions(source: Source) -> Iterator[str]:
-    """What ties a child's rows to its parent's."""
-    relationship, parent = source.relationship, source.parent
-    if relationship is None or parent is None:
+def _ties(source: Source) -> Iterator[str]:
+    """The conditions that tie a child's rows to its parent's."""
+    if source.tie is None:
         return
+    relationship, parent = source.tie.relationship, source.tie.parent
     junction = relationship.junction
     if junction is not None:
         for inside, outside in junction.target_columns:

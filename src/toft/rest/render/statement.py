@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from toft.rest.plan.nodes import Plan
+from toft.rest.plan.nodes import InvokePlan, Plan, WritePlan
 from toft.rest.plan.read import SOURCE
 from toft.rest.render.body import ROWS, body
 from toft.rest.render.call import call
@@ -42,12 +42,13 @@ class Statements(msgspec.Struct, frozen=True):
 def render(plan: Plan) -> Statements:
     """The statements of a plan."""
     parameters = Parameters()
-    if plan.act is Act.READ:
-        sql = _read(plan, parameters)
-    elif plan.call is not None:
-        sql = _call(plan, parameters)
-    else:
-        sql = _write(plan, parameters)
+    match plan:
+        case WritePlan():
+            sql = _write(plan, parameters)
+        case InvokePlan():
+            sql = _call(plan, parameters)
+        case _:
+            sql = _read(plan, parameters)
     if plan.media.kind == "plan":
         sql = f"EXPLAIN ({_explain_options(plan.media)}) {sql}"
     main = Rendered(sql.encode("utf-8", "surrogateescape"), parameters.sources, plan.maker.kind == "custom")
@@ -62,7 +63,6 @@ def _explain_options(media: Media) -> str:
 def _planned_count(plan: Plan) -> Rendered | None:
     if plan.act is not Act.READ or plan.preferences.count not in {"planned", "estimated"}:
         return None
-    assert plan.read is not None
     parameters = Parameters()
     sql = f"EXPLAIN (FORMAT JSON) {count(plan.read, parameters)}"
     return Rendered(sql.encode("utf-8", "surrogateescape"), parameters.sources)
@@ -71,7 +71,6 @@ def _planned_count(plan: Plan) -> Rendered | None:
 def _total(plan: Plan, parameters: Parameters) -> str:
     if not plan.counts_rows:
         return "NULL"
-    assert plan.read is not None
     counted = count(plan.read, parameters)
     if plan.act is Act.READ and plan.preferences.count == "estimated" and plan.max_rows is not None:
         # One more than is ever shown tells that the planner must be asked.
@@ -80,7 +79,6 @@ def _total(plan: Plan, parameters: Parameters) -> str:
 
 
 def _read(plan: Plan, parameters: Parameters) -> str:
-    assert plan.read is not None
     rows = select(plan.read, parameters)
     source = SOURCE.name
     if plan.maker.kind == "csv":
@@ -93,9 +91,7 @@ def _read(plan: Plan, parameters: Parameters) -> str:
     )
 
 
-def _call(plan: Plan, parameters: Parameters) -> str:
-    assert plan.read is not None
-    assert plan.call is not None
+def _call(plan: InvokePlan, parameters: Parameters) -> str:
     routine = plan.call.routine
     called = call(plan.call, parameters)
     total = _total(plan, parameters)
@@ -107,9 +103,7 @@ def _call(plan: Plan, parameters: Parameters) -> str:
     )
 
 
-def _write(plan: Plan, parameters: Parameters) -> str:
-    assert plan.read is not None
-    assert plan.mutate is not None
+def _write(plan: WritePlan, parameters: Parameters) -> str:
     changed = mutation(plan.mutate, parameters)
     has_body = plan.maker.kind != "none"
     rows = select(plan.read, parameters) if has_body else f"SELECT * FROM {SOURCE.name}"
@@ -121,12 +115,11 @@ def _write(plan: Plan, parameters: Parameters) -> str:
     )
 
 
-def _location(plan: Plan) -> str:
+def _location(plan: WritePlan) -> str:
     """Key and value pairs of the primary key, as JSON, when exactly one row was inserted."""
     mutate = plan.mutate
     if (
-        mutate is None
-        or plan.act is not Act.INSERT
+        plan.act is not Act.INSERT
         or plan.preferences.representation != "headers-only"
         or not mutate.primary_key
     ):

@@ -246,6 +246,7 @@ def _direct(keys: Sequence[ForeignKey]) -> Iterator[Relationship]:
             key.constraint,
             back,
             is_self=is_self,
+            is_reverse=True,
             is_origin_view=key.is_foreign_view,
             is_target_view=key.is_view,
         )
@@ -301,6 +302,7 @@ def _routine(row: RoutineRow) -> Routine:
     settings = tuple((name, value) for name, _, value in (text.partition("=") for text in row.settings))
     isolation = next((value.lower() for name, value in settings if name == _ISOLATION), None)
     return Routine(
+        row.oid,
         row.schema,
         row.name,
         tuple(Parameter(*parameter) for parameter in row.parameters),

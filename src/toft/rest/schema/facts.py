@@ -55,6 +55,7 @@ class ComputedRow(msgspec.Struct):
 
 
 class RoutineRow(msgspec.Struct):
+    oid: int
     schema: str
     name: str
     comment: str | None
@@ -131,7 +132,9 @@ with recursive plain(oid, base) as (
          else pg_catalog.pg_get_expr(d.adbin, d.adrelid) end,
     case when p.base in ('varchar'::regtype, 'bpchar'::regtype)
            and coalesce(nullif(a.atttypmod, -1), t.typtypmod) > 4
-         then coalesce(nullif(a.atttypmod, -1), t.typtypmod) - 4 end,
+         then coalesce(nullif(a.atttypmod, -1), t.typtypmod) - 4
+         when p.base in ('bit'::regtype, 'varbit'::regtype)
+         then nullif(coalesce(nullif(a.atttypmod, -1), t.typtypmod), -1) end,
     coalesce((select pg_catalog.json_agg(e.enumlabel order by e.enumsortorder)
               from pg_catalog.pg_enum e where e.enumtypid = p.base), '[]'),
     pg_catalog.col_description(a.attrelid, a.attnum),
@@ -177,7 +180,8 @@ select coalesce(pg_catalog.json_agg(x), '[]') from (
   select k.conname as constraint,
     k.conrelid::bigint as oid, pg_catalog.json_build_array(n.nspname, c.relname) as table,
     k.confrelid::bigint as foreign_oid, pg_catalog.json_build_array(fn.nspname, fc.relname) as foreign,
-    (select pg_catalog.json_agg(pg_catalog.json_build_array(a.attname, a.attnum, b.attname, b.attnum) order by o.at)
+    (select pg_catalog.json_agg(
+       pg_catalog.json_build_array(a.attname, a.attnum, b.attname, b.attnum) order by o.at)
      from unnest(k.conkey, k.confkey) with ordinality o(here, there, at)
      join pg_catalog.pg_attribute a on a.attrelid = k.conrelid and a.attnum = o.here
      join pg_catalog.pg_attribute b on b.attrelid = k.confrelid and b.attnum = o.there) as columns,
@@ -197,7 +201,8 @@ select coalesce(pg_catalog.json_agg(x), '[]') from (
 # $2 are the schemas whose views are looked through, besides the exposed ones.
 VIEWS: Final = b"""
 select coalesce(pg_catalog.json_agg(x), '[]') from (
-  select c.oid::bigint as oid, n.nspname as schema, c.relname as name, n.nspname = any ($1::text[]) as is_exposed,
+  select c.oid::bigint as oid, n.nspname as schema, c.relname as name,
+    n.nspname = any ($1::text[]) as is_exposed,
     w.ev_action::text as rule,
     (select pg_catalog.json_agg(pg_catalog.json_build_array(a.attnum, a.attname) order by a.attnum)
      from pg_catalog.pg_attribute a where a.attrelid = c.oid and a.attnum > 0) as columns
@@ -238,8 +243,8 @@ with recursive plain(oid, base) as (
   join pg_catalog.pg_namespace n on n.oid = p.pronamespace
   where n.nspname = any ($1::text[]) and p.prokind = 'f'
 ), input as (
-  select c.oid, row_number() over (partition by c.oid order by o.at) as at, o.type, coalesce(o.mode, 'i') as mode,
-    coalesce(o.name, '') as name
+  select c.oid, row_number() over (partition by c.oid order by o.at) as at, o.type,
+    coalesce(o.mode, 'i') as mode, coalesce(o.name, '') as name
   from candidate c, unnest(coalesce(c.proallargtypes, c.proargtypes::oid[]), c.proargmodes, c.proargnames)
     with ordinality o(type, mode, name, at)
   where o.type is not null and coalesce(o.mode, 'i') in ('i', 'b', 'v')
@@ -259,7 +264,8 @@ with recursive plain(oid, base) as (
   group by i.oid
 )
 select coalesce(pg_catalog.json_agg(x), '[]') from (
-  select c.nspname as schema, c.proname as name, pg_catalog.obj_description(c.oid, 'pg_proc') as comment,
+  select c.oid::bigint as oid, c.nspname as schema, c.proname as name,
+    pg_catalog.obj_description(c.oid, 'pg_proc') as comment,
     coalesce(g.parameters, '[]') as parameters,
     pg_catalog.json_build_array(rn.nspname, coalesce(rc.relname, rt.typname)) as returns,
     c.proretset as is_set,
@@ -282,7 +288,8 @@ select coalesce(pg_catalog.json_agg(x), '[]') from (
 
 REPRESENTATIONS: Final = b"""
 select coalesce(pg_catalog.json_agg(x), '[]') from (
-  select pg_catalog.format_type(c.castsource, null) as source, pg_catalog.format_type(c.casttarget, null) as target,
+  select pg_catalog.format_type(c.castsource, null) as source,
+    pg_catalog.format_type(c.casttarget, null) as target,
     pg_catalog.format('%I.%I', n.nspname, f.proname) as function
   from pg_catalog.pg_cast c
   join pg_catalog.pg_type s on s.oid = c.castsource
@@ -309,11 +316,13 @@ select coalesce(pg_catalog.json_agg(x), '[]') from (
   from media m
   join pg_catalog.pg_proc p on p.prorettype = m.oid and p.prokind = 'a' and p.pronargs = 1
   join pg_catalog.pg_namespace n on n.oid = p.pronamespace and n.nspname = any ($1::text[])
-  left join pg_catalog.pg_class ac on ac.reltype = p.proargtypes[0] and ac.relkind in ('r', 'p', 'v', 'm', 'f')
+  left join pg_catalog.pg_class ac
+    on ac.reltype = p.proargtypes[0] and ac.relkind in ('r', 'p', 'v', 'm', 'f')
   left join pg_catalog.pg_namespace an on an.oid = ac.relnamespace
   where p.proargtypes[0] = 'anyelement'::regtype or ac.oid is not null
   union all
-  select pg_catalog.json_build_array(m.nspname, m.typname), pg_catalog.json_build_array(n.nspname, p.proname), m.typname
+  select pg_catalog.json_build_array(m.nspname, m.typname),
+    pg_catalog.json_build_array(n.nspname, p.proname), m.typname
   from media m
   join pg_catalog.pg_proc p on p.prorettype = m.oid and p.prokind = 'f' and not p.proretset
   join pg_catalog.pg_namespace n on n.oid = p.pronamespace and n.nspname = any ($1::text[])
@@ -350,7 +359,8 @@ with text(text) as (
   select pg_catalog.pg_get_viewdef(w.ev_class) from pg_catalog.pg_rewrite w
   where w.ev_type = '1' and w.ev_class >= 16384 and w.ev_action::text ~ ':funcid (2077|3294) '
   union all
-  select pg_catalog.pg_get_expr(q.polqual, q.polrelid) || coalesce(pg_catalog.pg_get_expr(q.polwithcheck, q.polrelid), '')
+  select pg_catalog.pg_get_expr(q.polqual, q.polrelid)
+    || coalesce(pg_catalog.pg_get_expr(q.polwithcheck, q.polrelid), '')
   from pg_catalog.pg_policy q
   where q.polqual::text || coalesce(q.polwithcheck::text, '') ~ ':funcid (2077|3294) '
   union all
@@ -368,6 +378,6 @@ with text(text) as (
 )
 select exists (
   select from text where text ~ '(pg_settings|show\s|request\.(headers|cookies|header|cookie))'
-    or text ~ 'current_setting\s*\(\s*(?!''(request\.jwt|request\.method|request\.path|role|search_path|app\.|[a-z_]+''))'
+    or text ~ 'current_setting\s*\(\s*(?!''(request\.(jwt|method|path)|role|search_path|app\.|[a-z_]+''))'
 )
 """

@@ -103,6 +103,8 @@ class Relationship(msgspec.Struct, frozen=True):
     junction: Junction | None = None
     function: Name | None = None
     is_self: bool = False
+    #: a one-to-one relationship seen from the side that is referenced
+    is_reverse: bool = False
     is_origin_view: bool = False
     is_target_view: bool = False
 
@@ -128,6 +130,7 @@ class Parameter(msgspec.Struct, frozen=True):
 class Routine(msgspec.Struct, frozen=True):
     """A function. returns: the type's name, or the relation's when its rows are a relation's."""
 
+    oid: int
     schema: str
     name: str
     parameters: tuple[Parameter, ...]

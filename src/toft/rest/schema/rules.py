@@ -3,7 +3,8 @@ r"""Pure: which base columns a view's columns come from, read out of the rule th
 A rule's text is a tree of nodes in braces. The view's own columns are the target entries directly under the
 outermost query, and each tells the table and column that it passes on.
 
->>> rule = "({QUERY :targetList ({TARGETENTRY :expr {VAR :x 1} :resno 2 :resname a\\} :resorigtbl 16400 :resorigcol 1})})"
+>>> entry = r"{TARGETENTRY :expr {VAR :x 1} :resno 2 :resname a\} :resorigtbl 16400 :resorigcol 1}"
+>>> rule = "({QUERY :targetList (" + entry + ")})"
 >>> read_origins(rule)
 {2: (16400, 1)}
 """
@@ -22,7 +23,7 @@ type ColumnRef = tuple[int, int]
 
 
 def read_origins(rule: str) -> dict[int, ColumnRef]:
-    """Number of the view's column → table's oid and number of its column, for columns passed on as they are."""
+    """Number of the view's column → the table's oid and column number, for those passed on as they are."""
     found: dict[int, ColumnRef] = {}
     depth = 0
     entry: dict[str, int] = {}
