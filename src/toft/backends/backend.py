@@ -27,9 +27,9 @@ class Backend(msgspec.Struct, frozen=True, kw_only=True):
     """The record of one backend; it exists from the wish until nothing is left.
 
     is_leased: it serves a lease, once in its life. uid: the user it runs under, None for ours. is_cloned:
-    its directory is complete. is_primed: its own passwords are set. pid, pid_ticks: the postmaster as last
-    started (the kernel's start time tells it from a later process of that number). failure: why it is broken
-    for good.
+    its directory is complete, and its secrets are made. is_primed: its own passwords are set. pid, pid_ticks:
+    the postmaster as last started (the kernel's start time tells it from a later process of that number).
+    failure: why it is broken for good.
     """
 
     id: BackendId
@@ -41,7 +41,7 @@ class Backend(msgspec.Struct, frozen=True, kw_only=True):
     db_port: int
     uid: int | None
     settings: ServiceSettings
-    secrets: Secrets
+    secrets: Secrets | None = None
     is_cloned: bool = False
     is_primed: bool = False
     pid: int | None = None

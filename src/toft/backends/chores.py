@@ -19,7 +19,7 @@ type LaneName = Literal["clone", "sweep", "plan", "build"]
 
 
 class CloneTemplate(msgspec.Struct, frozen=True, tag=True):
-    """Make a backend's folder with a copy of a template's data directory in it. Answered by nothing."""
+    """Make a backend's folder, with a copy of a template's data directory. Answered by its `Secrets`."""
 
     lane: ClassVar[LaneName] = "clone"
     templates: Path

@@ -5,16 +5,19 @@ from __future__ import annotations
 import errno
 
 from toft.backends.chores import CloneTemplate
+from toft.backends.identity import make_secrets
 from toft.engine.clone import clone
 from toft.engine.template import Template, load_template
 from toft.errors.backend import DiskFull
 from toft.errors.engine import TemplateFailed
+from toft.protocol.worker import Secrets
+from toft.world import SystemClock, SystemEntropy
 
 _known: dict[str, Template] = {}
 
 
-def clone_template(chore: CloneTemplate) -> None:
-    """Make the folder. Raises `DiskFull`, and `TemplateFailed` when there is no such template."""
+def clone_template(chore: CloneTemplate) -> Secrets:
+    """Make the folder, and secrets for the backend. Raises `DiskFull`, `TemplateFailed`."""
     template = _known.get(chore.key)
     if template is None or not template.path.exists():
         template = load_template(chore.templates, chore.key)
@@ -30,3 +33,4 @@ def clone_template(chore: CloneTemplate) -> None:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise DiskFull(path=str(chore.folder.parent)) from None
         raise
+    return make_secrets(SystemEntropy(), SystemClock())

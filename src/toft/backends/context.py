@@ -11,8 +11,8 @@ import msgspec
 from toft.backends.engines import Engines
 from toft.backends.estate import Estate
 from toft.backends.gateway import Gateway
-from toft.backends.identity import Ports
 from toft.backends.jobs import Jobs
+from toft.backends.numbers import Ports
 from toft.backends.places import Places
 from toft.backends.projects import Projects
 from toft.backends.templates import Templates

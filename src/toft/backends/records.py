@@ -46,12 +46,13 @@ def insert(tx: Transaction, backend: Backend) -> None:
 def update(tx: Transaction, backend: Backend) -> None:
     """Keep what can change of a backend."""
     tx.execute(
-        "UPDATE backend SET wish = ?, is_leased = ?, http_port = ?, db_port = ?, is_cloned = ?,"
-        " is_primed = ?, pid = ?, pid_ticks = ?, failure = ? WHERE id = ?",
+        "UPDATE backend SET wish = ?, is_leased = ?, http_port = ?, db_port = ?, secrets = ?,"
+        " is_cloned = ?, is_primed = ?, pid = ?, pid_ticks = ?, failure = ? WHERE id = ?",
         backend.wish.value,
         int(backend.is_leased),
         backend.http_port,
         backend.db_port,
+        msgspec.json.encode(backend.secrets).decode(),
         int(backend.is_cloned),
         int(backend.is_primed),
         backend.pid,
@@ -82,7 +83,7 @@ def _backend(row: tuple[Any, ...]) -> Backend:
         db_port=row[6],
         uid=row[7],
         settings=msgspec.json.decode(row[8], type=ServiceSettings),
-        secrets=msgspec.json.decode(row[9], type=Secrets),
+        secrets=msgspec.json.decode(row[9], type=Secrets | None),
         is_cloned=bool(row[10]),
         is_primed=bool(row[11]),
         pid=row[12],

@@ -9,7 +9,7 @@ from toft.backends.act import Actor
 from toft.backends.acts.create import choose_ports
 from toft.backends.backend import Backend, Wish
 from toft.backends.context import Context
-from toft.backends.identity import choose_uid, make_secrets, new_backend_id
+from toft.backends.numbers import choose_uid, new_backend_id
 from toft.errors.backend import TooManyBackends
 from toft.errors.engine import TemplateFailed
 from toft.errors.shape import ToftError
@@ -145,7 +145,6 @@ class Supply:
             db_port=db_port,
             uid=None if base is None else choose_uid(base + BUILDER_UIDS, context.estate.uids),
             settings=recipe.settings,
-            secrets=make_secrets(context.entropy, context.clock),
             created_at=context.clock.now().isoformat(timespec="milliseconds"),
             created_mono=context.clock.mono(),
         )

@@ -13,11 +13,11 @@ import msgspec
 from toft.backends.backend import Backend, Wish
 from toft.backends.chores import Built
 from toft.backends.context import Context
-from toft.backends.identity import new_credential
 from toft.backends.jobs import Report
+from toft.backends.numbers import new_credential, new_lease_id
 from toft.backends.recipe import Recipe, question_of
 from toft.errors.backend import BackendFailed
-from toft.ids import BackendId, LeaseId, make_id
+from toft.ids import BackendId
 from toft.leases import lifecycle
 from toft.leases.lease import Lease
 from toft.protocol.lease import CreateLease, TemplateUse
@@ -82,7 +82,7 @@ def _hand_over(
 ) -> Taken:
     credential = new_credential(context.entropy)
     lease = Lease(
-        id=LeaseId(make_id("l", context.entropy.bytes(10))),
+        id=new_lease_id(context.entropy),
         backend_id=backend_id,
         label=create.label,
         project=create.project,

@@ -74,7 +74,7 @@ class Templates:
         self.made: Callable[[], None] = lambda: None
 
     def load(self) -> None:
-        """Read the records. One without its directory is dropped; a whole template without a record gets one."""
+        """Read the records. One without a directory is dropped; a template without a record gets one."""
         on_disk = {path.name for path in self._folder.iterdir()}
         with self._store.transaction() as tx:
             for record in records.load_templates(self._store):

@@ -18,6 +18,7 @@ import msgspec
 
 from toft import __version__
 from toft.backends import keep, take
+from toft.backends.acts.create import secrets_of
 from toft.backends.backend import Backend
 from toft.backends.context import Context
 from toft.backends.recipe import question_of
@@ -289,7 +290,7 @@ class Api:
         return wire.LeaseSummary(**self._facts(lease, backend))
 
     def _describe(self, lease: Lease, backend: Backend, credential: str | None = None) -> wire.Lease:
-        secrets = backend.secrets
+        secrets = secrets_of(backend)
         return wire.Lease(
             **self._facts(lease, backend),
             user="postgres",

@@ -16,8 +16,8 @@ from toft.backends.backend import Wish
 from toft.backends.context import Context, Knobs, Tasks
 from toft.backends.engines import Engines
 from toft.backends.estate import Estate
-from toft.backends.identity import Ports
 from toft.backends.jobs import Jobs
+from toft.backends.numbers import Ports
 from toft.backends.patrol import Patrol, wake
 from toft.backends.places import Places
 from toft.backends.projects import MOST_BUNDLES, Projects

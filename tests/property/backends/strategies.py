@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from toft.backends.backend import Backend, Wish
 from toft.ids import BackendId, TemplateKey
-from toft.protocol.worker import Secrets, ServiceSettings
-
-SECRETS = Secrets("", (), "", "", "", "", "", "", {})
+from toft.protocol.worker import ServiceSettings
 
 
 def make_backend(**fields: object) -> Backend:
@@ -20,7 +18,6 @@ def make_backend(**fields: object) -> Backend:
         "db_port": 20001,
         "uid": None,
         "settings": ServiceSettings(),
-        "secrets": SECRETS,
         "created_at": "2026-01-01T00:00:00.000+00:00",
         "created_mono": 0.0,
     }

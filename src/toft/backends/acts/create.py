@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from types import NoneType
 
 from toft.backends.backend import Attachment, Backend, Wish
 from toft.backends.chores import CloneTemplate
 from toft.backends.context import Context
 from toft.engine import postmaster
 from toft.engine.postmaster import PostmasterSpec, Running
-from toft.errors.backend import PortTaken
-from toft.protocol.worker import BackendSpec
+from toft.errors.backend import BackendFailed, PortTaken
+from toft.protocol.worker import BackendSpec, Secrets
 from toft.telemetry.events import BackendWoken, PostmasterDied
 
 #: A port may be another program's: so often others are chosen before giving up.
@@ -27,8 +26,8 @@ async def clone(context: Context, backend: Backend) -> None:
         folder=context.places.backend(backend.id),
         uid=backend.uid,
     )
-    await context.jobs.run(chore, NoneType)
-    context.estate.change(backend.id, is_cloned=True)
+    secrets = await context.jobs.run(chore, Secrets)
+    context.estate.change(backend.id, is_cloned=True, secrets=secrets)
 
 
 async def start(context: Context, backend: Backend) -> None:
@@ -52,7 +51,7 @@ async def prime(context: Context, backend: Backend) -> None:
     await postmaster.set_passwords(
         context.places.socket(backend.id),
         context.templates.password(backend.template_key),
-        backend.secrets.passwords,
+        secrets_of(backend).passwords,
     )
     context.estate.change(backend.id, is_primed=True)
 
@@ -94,7 +93,7 @@ def worker_spec(context: Context, backend: Backend, *, is_awake: bool) -> Backen
         socket_path=str(context.places.socket(backend.id)),
         objects_path=str(context.places.objects(backend.id)),
         settings=backend.settings,
-        secrets=backend.secrets,
+        secrets=secrets_of(backend),
         is_awake=is_awake,
         max_sql_connections=context.knobs.max_sql_connections,
     )
@@ -131,6 +130,13 @@ def unwatch(context: Context, backend: Backend) -> None:
     task = context.watches.pop(backend.id, None)
     if task is not None:
         task.cancel()
+
+
+def secrets_of(backend: Backend) -> Secrets:
+    """The secrets of a backend that was cloned."""
+    if backend.secrets is None:
+        raise BackendFailed(cause="it was not cloned yet")
+    return backend.secrets
 
 
 def running_of(backend: Backend) -> Running | None:
