@@ -31,7 +31,7 @@ def plain_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 @pytest.fixture
-def daemon() -> Iterator[SmallDaemon]:
+def cli_daemon() -> Iterator[SmallDaemon]:
     """A daemon that speaks the control API and has no backends. Its path is short, as sockets need it."""
     with tempfile.TemporaryDirectory(prefix="toft-cli-") as home, small_daemon(Path(home)) as running:
         yield running
@@ -46,7 +46,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def toft(daemon: SmallDaemon, folder: Path) -> Toft:
+def toft(cli_daemon: SmallDaemon, folder: Path) -> Toft:
     """Call `toft` with these words, to its end, against the small daemon."""
 
     def call(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
@@ -56,7 +56,7 @@ def toft(daemon: SmallDaemon, folder: Path) -> Toft:
             text=True,
             timeout=60,
             cwd=folder,
-            env=plain_environment({**daemon.environment(), **environ}),
+            env=plain_environment({**cli_daemon.environment(), **environ}),
             stdin=subprocess.DEVNULL,
         )
 

@@ -59,7 +59,7 @@ auth_token = "env(SUPABASE_AUTH_SMS_TWILIO_AUTH_TOKEN)"
 """
 
 
-def modules(daemon: SmallDaemon, folder: Path, *words: str) -> set[str]:
+def modules(cli_daemon: SmallDaemon, folder: Path, *words: str) -> set[str]:
     """The modules that a call of `toft` loads on top of what Python itself has."""
     code = (
         "import os, sys; before = set(sys.modules)\n"
@@ -74,7 +74,7 @@ def modules(daemon: SmallDaemon, folder: Path, *words: str) -> set[str]:
         text=True,
         timeout=60,
         cwd=folder,
-        env=plain_environment(daemon.environment()),
+        env=plain_environment(cli_daemon.environment()),
     )
     assert done.returncode == 0, done.stderr
     return set(done.stderr.splitlines()[-1].split())
@@ -90,24 +90,24 @@ def project(folder: Path) -> Path:
     return folder
 
 
-def test_run_imports_nothing_but_the_list(daemon: SmallDaemon, project: Path) -> None:
+def test_run_imports_nothing_but_the_list(cli_daemon: SmallDaemon, project: Path) -> None:
     """`toft run` in a project that the daemon has seen loads the modules of the list above, and no other."""
-    modules(daemon, project, "run", "--", "true")
-    loaded = modules(daemon, project, "run", "--", "true")
+    modules(cli_daemon, project, "run", "--", "true")
+    loaded = modules(cli_daemon, project, "run", "--", "true")
     assert sorted(loaded - STANDARD - OWN) == []
 
 
 @pytest.mark.parametrize(
     "words", ["lease list", "lease env", "lease show --json", "lease create", "lease release"]
 )
-def test_lease_imports_nothing_but_the_list(daemon: SmallDaemon, project: Path, words: str) -> None:
+def test_lease_imports_nothing_but_the_list(cli_daemon: SmallDaemon, project: Path, words: str) -> None:
     """So do the `lease` commands."""
-    modules(daemon, project, "run", "--", "true")
-    loaded = modules(daemon, project, *words.split())
+    modules(cli_daemon, project, "run", "--", "true")
+    loaded = modules(cli_daemon, project, *words.split())
     assert sorted(loaded - STANDARD - OWN - OTHERS) == []
 
 
-def test_toft_itself_imports_no_command(daemon: SmallDaemon, folder: Path) -> None:
+def test_toft_itself_imports_no_command(cli_daemon: SmallDaemon, folder: Path) -> None:
     """The overview is printed without loading any command."""
-    loaded = modules(daemon, folder, "--help")
+    loaded = modules(cli_daemon, folder, "--help")
     assert not [name for name in loaded if name.startswith(("toft.cli.commands", "toft.client"))]

@@ -27,7 +27,7 @@ HOLD = ("POST", f"/v1/leases/{LEASE_ID}/hold")
 
 @contextmanager
 def started(
-    daemon: SmallDaemon, folder: Path, *words: str, **environ: str
+    cli_daemon: SmallDaemon, folder: Path, *words: str, **environ: str
 ) -> Iterator[subprocess.Popen[str]]:
     """`toft` with these words, running."""
     process = subprocess.Popen(
@@ -37,7 +37,7 @@ def started(
         stderr=subprocess.PIPE,
         text=True,
         cwd=folder,
-        env=plain_environment({**daemon.environment(), **environ}),
+        env=plain_environment({**cli_daemon.environment(), **environ}),
     )
     try:
         yield process
@@ -67,17 +67,17 @@ while True: signal.pause()
 """
 
 
-def test_command_finds_the_variables_and_toft_says_nothing_else(toft: Toft, daemon: SmallDaemon) -> None:
+def test_command_finds_the_variables_and_toft_says_nothing_else(toft: Toft, cli_daemon: SmallDaemon) -> None:
     """stdout is the command's alone, and its environment holds every variable of the lease."""
     done = toft("run", "--", *python("import json, os; print(json.dumps(dict(os.environ)))"), KEPT="yes")
     seen = json.loads(done.stdout)
-    variables = environment.variables(daemon.lease)
+    variables = environment.variables(cli_daemon.lease)
     assert {name: seen[name] for name in variables} == variables
     assert seen["KEPT"] == "yes"
     assert (done.returncode, done.stderr) == (0, "note: no supabase/ folder here: the backend is empty\n")
 
 
-def test_wish_carries_every_option(toft: Toft, daemon: SmallDaemon, folder: Path) -> None:
+def test_wish_carries_every_option(toft: Toft, cli_daemon: SmallDaemon, folder: Path) -> None:
     """Each option of `run` reaches the daemon."""
     (folder / "other").mkdir()
     words = (
@@ -85,9 +85,9 @@ def test_wish_carries_every_option(toft: Toft, daemon: SmallDaemon, folder: Path
         "--migrations other true"
     )
     assert toft(*words.split()).returncode == 0
-    assert json.loads(daemon.wait_for(*CREATE)[-1]) == {
+    assert json.loads(cli_daemon.wait_for(*CREATE)[-1]) == {
         "version": __version__,
-        "project": json.loads(daemon.calls[-1][2])["project"],
+        "project": json.loads(cli_daemon.calls[-1][2])["project"],
         "hold": True,
         "ttl_seconds": 600,
         "label": "mine",
@@ -112,7 +112,7 @@ def test_death_by_signal_is_passed_up(toft: Toft, number: int) -> None:
     assert toft("run", "--", "sh", "-c", f"kill -{int(number)} $$").returncode == -number
 
 
-def test_missing_command_takes_no_lease(toft: Toft, daemon: SmallDaemon, folder: Path) -> None:
+def test_missing_command_takes_no_lease(toft: Toft, cli_daemon: SmallDaemon, folder: Path) -> None:
     """127 for a command that is not there, 126 for one that cannot be run; neither costs a lease."""
     (folder / "plain").write_text("true\n")
     missing = toft("run", "--", "no-such-command-at-all")
@@ -122,7 +122,7 @@ def test_missing_command_takes_no_lease(toft: Toft, daemon: SmallDaemon, folder:
     assert missing.stderr == (
         "error: the command `no-such-command-at-all` was not found\nhint: check its spelling and the PATH\n"
     )
-    assert daemon.calls == []
+    assert cli_daemon.calls == []
 
 
 def test_script_without_first_line_runs_as_in_a_shell(toft: Toft, folder: Path) -> None:
@@ -149,9 +149,9 @@ def test_usage_errors_are_one_line_and_125(toft: Toft) -> None:
     assert toft("run", "--ttl", "soon", "--", "true").returncode == 125
 
 
-def test_daemons_refusal_is_told_once(toft: Toft, daemon: SmallDaemon) -> None:
+def test_daemons_refusal_is_told_once(toft: Toft, cli_daemon: SmallDaemon) -> None:
     """A problem of the daemon becomes an error line and a hint; with --json, one JSON object on stderr."""
-    daemon.problem = {
+    cli_daemon.problem = {
         "code": "TOFT-PROJECT-MIGRATION",
         "status": 422,
         "title": "…",
@@ -175,7 +175,7 @@ def test_daemons_refusal_is_told_once(toft: Toft, daemon: SmallDaemon) -> None:
 
 
 def test_error_on_the_stream_is_told(
-    toft: Toft, daemon: SmallDaemon, monkeypatch: pytest.MonkeyPatch
+    toft: Toft, cli_daemon: SmallDaemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An error that comes after progress ends the run with 125."""
 
@@ -185,17 +185,17 @@ def test_error_on_the_stream_is_told(
         call.line(error={"code": "TOFT-ENGINE-NONE", "facts": {}})
         return False
 
-    monkeypatch.setattr(daemon, "handle", handle)
+    monkeypatch.setattr(cli_daemon, "handle", handle)
     done = toft("run", "--", "true")
     assert (done.returncode, done.stderr.splitlines()[1]) == (125, "error: no usable Postgres was found")
 
 
-def test_lease_ends_with_the_connection(daemon: SmallDaemon, folder: Path) -> None:
+def test_lease_ends_with_the_connection(cli_daemon: SmallDaemon, folder: Path) -> None:
     """The stream stays open while the command runs; when the CLI is killed the daemon sees it close."""
-    with started(daemon, folder, "run", "--", "sh", "-c", "echo ready; exec sleep 60") as process:
+    with started(cli_daemon, folder, "run", "--", "sh", "-c", "echo ready; exec sleep 60") as process:
         assert first_line(process) == "ready"
-        daemon.wait_for(*CREATE)
-        [hold] = daemon.holds
+        cli_daemon.wait_for(*CREATE)
+        [hold] = cli_daemon.holds
         hold.sock.settimeout(20)
         child = int(subprocess.check_output(["pgrep", "-P", str(process.pid)], text=True))
         process.kill()
@@ -223,17 +223,17 @@ def test_command_has_the_callers_signals(toft: Toft) -> None:
     )
 
 
-def test_stdin_is_the_commands(daemon: SmallDaemon, folder: Path) -> None:
+def test_stdin_is_the_commands(cli_daemon: SmallDaemon, folder: Path) -> None:
     """What is written to Toft's stdin reaches the command."""
-    with started(daemon, folder, "run", "--", "cat") as process:
+    with started(cli_daemon, folder, "run", "--", "cat") as process:
         out, _ = process.communicate("through and through\n", timeout=20)
     assert out == "through and through\n"
 
 
 @pytest.mark.parametrize("name", ["SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH"])
-def test_signals_are_passed_on(daemon: SmallDaemon, folder: Path, name: str) -> None:
+def test_signals_are_passed_on(cli_daemon: SmallDaemon, folder: Path, name: str) -> None:
     """A signal sent to Toft reaches the command once; SIGTERM too, and the command's answer to it counts."""
-    with started(daemon, folder, "run", "--", *python(SAY_SIGNALS)) as process:
+    with started(cli_daemon, folder, "run", "--", *python(SAY_SIGNALS)) as process:
         assert first_line(process) == "ready"
         process.send_signal(getattr(signal, name))
         assert first_line(process) == name
@@ -242,18 +242,18 @@ def test_signals_are_passed_on(daemon: SmallDaemon, folder: Path, name: str) -> 
     assert (out, process.returncode) == ("SIGTERM\n", 9)
 
 
-def test_interrupt_sent_by_a_process_is_passed_on(daemon: SmallDaemon, folder: Path) -> None:
+def test_interrupt_sent_by_a_process_is_passed_on(cli_daemon: SmallDaemon, folder: Path) -> None:
     """SIGINT that a process sends to Toft alone reaches the command."""
-    with started(daemon, folder, "run", "--", *python(SAY_SIGNALS)) as process:
+    with started(cli_daemon, folder, "run", "--", *python(SAY_SIGNALS)) as process:
         assert first_line(process) == "ready"
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=20)
     assert (out, process.returncode) == ("SIGINT\n", 9)
 
 
-def test_ignored_hangup_stays_ignored(daemon: SmallDaemon, folder: Path) -> None:
+def test_ignored_hangup_stays_ignored(cli_daemon: SmallDaemon, folder: Path) -> None:
     """Under nohup neither Toft nor the command dies of a hangup."""
-    with started(daemon, folder, "run", "--", "sh", "-c", "echo ready; read line; echo $line") as process:
+    with started(cli_daemon, folder, "run", "--", "sh", "-c", "echo ready; read line; echo $line") as process:
         pass
     words = ["nohup", *TOFT, "run", "--", "sh", "-c", "echo ready; read line; echo $line"]
     with subprocess.Popen(
@@ -263,7 +263,7 @@ def test_ignored_hangup_stays_ignored(daemon: SmallDaemon, folder: Path) -> None
         stderr=subprocess.DEVNULL,
         text=True,
         cwd=folder,
-        env=plain_environment(daemon.environment()),
+        env=plain_environment(cli_daemon.environment()),
     ) as process:
         assert first_line(process) == "ready"
         process.send_signal(signal.SIGHUP)
@@ -271,11 +271,11 @@ def test_ignored_hangup_stays_ignored(daemon: SmallDaemon, folder: Path) -> None
     assert (out, process.returncode) == ("still here\n", 0)
 
 
-def test_keep_on_failure_lets_go_of_the_lease(toft: Toft, daemon: SmallDaemon) -> None:
+def test_keep_on_failure_lets_go_of_the_lease(toft: Toft, cli_daemon: SmallDaemon) -> None:
     """After a failure the lease is renewed without a hold, and Toft says how to look at it."""
     done = toft("run", "--keep-on-failure", "--", "false")
     assert done.returncode == 1
-    assert json.loads(daemon.wait_for(*RENEW)[0]) == {
+    assert json.loads(cli_daemon.wait_for(*RENEW)[0]) == {
         "credential": "credential-1",
         "ttl_seconds": 1800,
         "hold": False,
@@ -283,34 +283,34 @@ def test_keep_on_failure_lets_go_of_the_lease(toft: Toft, daemon: SmallDaemon) -
     assert f"toft psql {LEASE_ID}" in done.stderr
 
 
-def test_keep_on_failure_keeps_nothing_after_success(toft: Toft, daemon: SmallDaemon) -> None:
+def test_keep_on_failure_keeps_nothing_after_success(toft: Toft, cli_daemon: SmallDaemon) -> None:
     """After success there is nothing to keep."""
     assert toft("run", "--keep-on-failure", "--", "true").returncode == 0
-    assert all((method, path) != RENEW for method, path, _ in daemon.calls)
+    assert all((method, path) != RENEW for method, path, _ in cli_daemon.calls)
 
 
-def test_end_of_the_lease_is_told_and_the_command_goes_on(daemon: SmallDaemon, folder: Path) -> None:
+def test_end_of_the_lease_is_told_and_the_command_goes_on(cli_daemon: SmallDaemon, folder: Path) -> None:
     """When the daemon ends the lease, Toft says so once; the command ends as it likes."""
-    with started(daemon, folder, "run", "--", "sh", "-c", "echo ready; read line; exit 7") as process:
+    with started(cli_daemon, folder, "run", "--", "sh", "-c", "echo ready; read line; exit 7") as process:
         assert first_line(process) == "ready"
-        daemon.wait_for(*CREATE)
-        daemon.holds[0].line(ended="its time is over")
+        cli_daemon.wait_for(*CREATE)
+        cli_daemon.holds[0].line(ended="its time is over")
         assert process.stderr
         process.stderr.readline()
         said = process.stderr.readline()
-        daemon.close()
+        cli_daemon.close()
         _, err = process.communicate("\n", timeout=20)
     assert said == f"warning: lease {LEASE_ID} has ended (its time is over); the command goes on without it\n"
     assert (err, process.returncode) == ("", 7)
 
 
-def test_hold_comes_back_after_a_restart(daemon: SmallDaemon, folder: Path) -> None:
+def test_hold_comes_back_after_a_restart(cli_daemon: SmallDaemon, folder: Path) -> None:
     """A daemon that was killed and is there again gets the lease's credential; nobody notices anything."""
-    with started(daemon, folder, "run", "--", "sh", "-c", "echo ready; read line") as process:
+    with started(cli_daemon, folder, "run", "--", "sh", "-c", "echo ready; read line") as process:
         assert first_line(process) == "ready"
-        daemon.wait_for(*CREATE)
-        daemon.close()
-        with small_daemon(daemon.home) as again:
+        cli_daemon.wait_for(*CREATE)
+        cli_daemon.close()
+        with small_daemon(cli_daemon.home) as again:
             assert json.loads(again.wait_for(*HOLD)[0]) == {"credential": "credential-1"}
             again.holds[0].line(notice="adopted")
             assert process.stderr
@@ -320,13 +320,13 @@ def test_hold_comes_back_after_a_restart(daemon: SmallDaemon, folder: Path) -> N
     assert (err, process.returncode) == ("", 0)
 
 
-def test_refused_return_is_told(daemon: SmallDaemon, folder: Path) -> None:
+def test_refused_return_is_told(cli_daemon: SmallDaemon, folder: Path) -> None:
     """A new daemon that does not know the lease any more is believed; the command goes on."""
-    with started(daemon, folder, "run", "--", "sh", "-c", "echo ready; read line") as process:
+    with started(cli_daemon, folder, "run", "--", "sh", "-c", "echo ready; read line") as process:
         assert first_line(process) == "ready"
-        daemon.wait_for(*CREATE)
-        daemon.close()
-        with small_daemon(daemon.home) as again:
+        cli_daemon.wait_for(*CREATE)
+        cli_daemon.close()
+        with small_daemon(cli_daemon.home) as again:
             again.problem = {
                 "code": "TOFT-LEASE-ENDED",
                 "status": 410,
@@ -344,39 +344,39 @@ def test_refused_return_is_told(daemon: SmallDaemon, folder: Path) -> None:
     assert process.returncode == 0
 
 
-def test_unknown_project_is_sent_once(toft: Toft, daemon: SmallDaemon, folder: Path) -> None:
+def test_unknown_project_is_sent_once(toft: Toft, cli_daemon: SmallDaemon, folder: Path) -> None:
     """A project's files go to the daemon only when it has not seen their digest."""
     migrations = folder / "supabase" / "migrations"
     migrations.mkdir(parents=True)
     (migrations / "1_a.sql").write_text("select 1;")
     assert toft("run", "--", "true").returncode == 0
     assert toft("run", "--", "true").returncode == 0
-    assert [method for method, _, _ in daemon.calls] == ["POST", "PUT", "POST", "POST"]
-    assert b"select 1;" in daemon.calls[1][2]
+    assert [method for method, _, _ in cli_daemon.calls] == ["POST", "PUT", "POST", "POST"]
+    assert b"select 1;" in cli_daemon.calls[1][2]
 
 
-def test_dotenv_files_are_read_and_not_touched(toft: Toft, daemon: SmallDaemon, folder: Path) -> None:
+def test_dotenv_files_are_read_and_not_touched(toft: Toft, cli_daemon: SmallDaemon, folder: Path) -> None:
     """`env(NAME)` of config.toml is looked up in `.env` files, which stay as they are."""
     (folder / "supabase").mkdir()
     (folder / "supabase" / "config.toml").write_text('[auth]\nsite_url = "env(SITE)"\n')
     (folder / ".env").write_text("SITE=http://example.test\nOTHER=secret\n")
     assert toft("run", "--", "true").returncode == 0
-    bundle = next(body for method, _, body in daemon.calls if method == "PUT")
+    bundle = next(body for method, _, body in cli_daemon.calls if method == "PUT")
     assert b"http://example.test" in bundle
     assert b"secret" not in bundle
     assert (folder / ".env").read_text() == "SITE=http://example.test\nOTHER=secret\n"
 
 
-def test_unreadable_file_is_named(toft: Toft, daemon: SmallDaemon, folder: Path) -> None:
+def test_unreadable_file_is_named(toft: Toft, cli_daemon: SmallDaemon, folder: Path) -> None:
     """A file that cannot be read is named, and no lease is asked for."""
     (folder / "supabase" / "migrations" / "1_a.sql").parent.mkdir(parents=True)
     (folder / "supabase" / "migrations" / "1_a.sql").symlink_to("/proc/self/mem")
     done = toft("run", "--", "true")
-    assert (done.returncode, daemon.calls) == (125, [])
+    assert (done.returncode, cli_daemon.calls) == (125, [])
     assert done.stderr.startswith("error: supabase/migrations/1_a.sql:1: cannot be read: ")
 
 
-def test_foreign_home_is_refused(toft: Toft, daemon: SmallDaemon, tmp_path: Path) -> None:
+def test_foreign_home_is_refused(toft: Toft, cli_daemon: SmallDaemon, tmp_path: Path) -> None:
     """A home that cannot be made is an error with a remedy."""
     (tmp_path / "file").write_text("")
     done = toft(
