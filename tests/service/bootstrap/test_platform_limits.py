@@ -116,7 +116,6 @@ STATEMENTS: dict[str, str | tuple[str | None, str | None] | None] = {
     "create server s foreign data wrapper postgres_fdw": "42704",
     USER_MAPPING: OK,
     "create extension file_fdw": DENIED,
-    "create extension adminpack": (DENIED, "0A000"),
 }
 
 
