@@ -191,7 +191,7 @@ async def test_a_fold_beside_a_change_loses_nothing(supabase: SupabaseCluster) -
 
 
 async def test_clones_that_differ_have_different_versions(supabase: SupabaseCluster) -> None:
-    """The same command at two backends of one template gives two versions: what is known of one is not the other's."""
+    """One command at two clones gives two versions: what is known of one is not the other's."""
     tenant = await supabase.connect()
     api = await supabase.connect("authenticator")
     seen = set[str]()
