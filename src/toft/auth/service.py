@@ -22,7 +22,7 @@ from toft.auth.errors import (
 )
 from toft.auth.routes import BodyKind, Match, find_route
 from toft.http.message import BodyTooLarge, Request, Response
-from toft.pg.sqlstate import PostgresError
+from toft.pg.sqlstate import ConnectionLost, PostgresError, Unreachable
 from toft.tokens.caller import Caller, Refusal
 
 LARGEST_BODY = 1024 * 1024
@@ -54,6 +54,10 @@ class AuthService:
         except PostgresError as error:
             failure = database_failure("Database error", error)
             return self._refuse(failure, caller, path, api_version)
+        except (ConnectionLost, Unreachable) as error:
+            self._context.report(f"auth {path}: {error}")
+            away = AuthError(503, "unexpected_failure", "The connection to the database was lost")
+            return self._refuse(away, caller, path, api_version)
         except TimeoutError:
             late = AuthError(504, "request_timeout", "Processing this request timed out, please retry")
             return self._refuse(late, caller, path, api_version)

@@ -1,0 +1,38 @@
+"""Everything that Storage needs of its surroundings, given by the gateway when a backend is attached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+import msgspec
+
+from toft.pg.connection import Connection
+from toft.pg.pool import Pool
+from toft.protocol.worker import StorageSettings
+from toft.storage.blobs.store import BlobStore
+from toft.tokens.jwt import KeyRing
+from toft.world import Clock, Entropy
+
+DATABASE_ROLE = "supabase_storage_admin"
+
+
+class StorageContext(msgspec.Struct, frozen=True, kw_only=True):
+    """The world of one backend's Storage.
+
+    pool: connections as `supabase_storage_admin`. external_url: the public base, with `/storage/v1`. report:
+    takes a line for the lease's log.
+    """
+
+    pool: Pool[Connection]
+    ring: KeyRing
+    clock: Clock
+    entropy: Entropy
+    settings: StorageSettings
+    blobs: BlobStore
+    external_url: str
+    report: Callable[[str], None]
+
+    def new_version(self) -> str:
+        """A random name for bytes that are about to be written."""
+        return str(UUID(bytes=self.entropy.bytes(16), version=4))

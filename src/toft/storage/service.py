@@ -1,0 +1,42 @@
+"""The spine of Storage: a request goes to its route, and whatever is refused on the way is worded here."""
+
+from __future__ import annotations
+
+from toft.http.message import Request, Response
+from toft.pg.sqlstate import ConnectionLost, Unreachable
+from toft.storage.call import Call
+from toft.storage.context import StorageContext
+from toft.storage.errors import StorageError, access_denied, database_is_away, no_route, render
+from toft.storage.routes import find_route
+from toft.tokens.caller import Caller, Refusal
+
+
+class StorageService:
+    """One backend's Storage."""
+
+    def __init__(self, context: StorageContext) -> None:
+        self._context = context
+
+    async def handle(self, request: Request, caller: Caller | Refusal, path: str) -> Response:
+        """Answer a request. `path` is what follows `/storage/v1`, percent-encoded as it came."""
+        try:
+            if isinstance(caller, Refusal):
+                raise access_denied("Invalid Compact JWS")
+            match = find_route(request.method, path)
+            if match is None:
+                raise no_route(request.method, path)
+            route_path = path.partition("?")[0]
+            call = Call(self._context, request, caller, route_path, match.variables, match.route.operation)
+            return await match.route.endpoint(call)
+        except (ConnectionLost, Unreachable) as error:
+            self._context.report(f"storage {path}: {error}")
+            return _answer(request, database_is_away())
+        except StorageError as error:
+            return _answer(request, error)
+
+
+def _answer(request: Request, error: StorageError) -> Response:
+    response = render(error)
+    if request.method == "HEAD":
+        return Response(response.status, [*response.headers, (b"content-length", b"0")])
+    return response

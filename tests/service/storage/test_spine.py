@@ -1,0 +1,320 @@
+"""Buckets and objects over real HTTP, a real database and real files."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+
+import pytest
+from tests.kit.fix_storage import StorageBackend
+
+ADA = "00000000-0000-4000-8000-00000000000a"
+BOB = "00000000-0000-4000-8000-00000000000b"
+
+
+async def test_bucket_life(store: StorageBackend):
+    """Made, read, listed, changed, refused while full, emptied, deleted."""
+    made = await store.call(
+        "POST /bucket",
+        {
+            "name": "pics",
+            "id": "pics",
+            "public": True,
+            "file_size_limit": "20MB",
+            "allowed_mime_types": ["image/*"],
+        },
+    )
+    assert (made.status_code, made.json()) == (200, {"name": "pics"})
+    assert made.headers["content-type"] == "application/json; charset=utf-8"
+    read = (await store.call("GET /bucket/pics")).json()
+    assert set(read) == {
+        "id", "name", "owner", "public", "file_size_limit", "allowed_mime_types", "created_at", "updated_at",
+    }  # fmt: skip
+    assert (read["owner"], read["public"], read["file_size_limit"]) == ("", True, 20_000_000)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", read["created_at"])
+    again = await store.call("POST /bucket", {"name": "pics"})
+    assert again.status_code == 400
+    assert again.json() == {
+        "statusCode": "409", "error": "Duplicate", "message": "The resource already exists",
+        "code": "BucketAlreadyExists",
+    }  # fmt: skip
+    changed = await store.call("PUT /bucket/pics", {"public": False, "file_size_limit": None})
+    assert changed.json() == {"message": "Successfully updated"}
+    [listed] = (await store.call("GET /bucket")).json()
+    assert (listed["public"], listed["file_size_limit"], listed["type"]) == (False, None, "STANDARD")
+    assert listed["allowed_mime_types"] == ["image/*"]
+    older = await store.call("GET /bucket", x_client_info="supabase-py/2.17.3")
+    assert "type" not in older.json()[0]
+    await store.call("POST /object/pics/a.png", content=b"x", content_type="image/png")
+    full = await store.call("DELETE /bucket/pics")
+    assert full.json()["code"] == "ResourceNotEmpty"
+    refused = await store.call("POST /bucket/pics/empty", token=store.keys.anon_key)
+    assert (refused.status_code, refused.json()["message"]) == (403, "Access denied: Invalid role")
+    assert (await store.call("POST /bucket/pics/empty", {})).status_code == 200
+    assert store.files() == []
+    assert (await store.call("DELETE /bucket/pics")).json() == {"message": "Successfully deleted"}
+    for line in ("GET /bucket/pics", "DELETE /bucket/pics", "POST /bucket/pics/empty"):
+        assert (await store.call(line)).json()["code"] == "NoSuchBucket"
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ({}, "InvalidRequest"),
+        ({"name": "a/b"}, "InvalidBucketName"),
+        ({"name": " a"}, "InvalidBucketName"),
+        ({"name": "x" * 101}, "InvalidBucketName"),
+        ({"name": "ok", "id": "a/b"}, "InvalidBucketName"),
+        ({"name": "ok", "file_size_limit": "many"}, "InvalidRequest"),
+        ({"name": "ok", "file_size_limit": 51 * 1024 * 1024}, "EntityTooLarge"),
+        ({"name": "ok", "allowed_mime_types": ["image"]}, "InvalidMimeType"),
+        ({"name": "ok", "public": "maybe"}, "InvalidRequest"),
+        ({"name": "ok", "type": "ANALYTICS"}, "FeatureNotEnabled"),
+    ],
+)
+async def test_bucket_refusals(store: StorageBackend, body: dict, code: str):
+    """Each mistake has its code."""
+    answer = await store.call("POST /bucket", body)
+    assert answer.status_code == 400
+    assert answer.json()["code"] == code
+    missing = await store.call("POST /bucket", {})
+    assert missing.json()["message"] == "body must have required property 'name'"
+
+
+async def test_upload_and_download(store: StorageBackend):
+    """Raw bytes come back as they went in, with the headers that the row remembers."""
+    await store.bucket()
+    data = b"hello world" * 3
+    up = await store.call(
+        "POST /object/things/dir/a%20b.txt", content=data, content_type="text/plain",
+        cache_control="max-age=60", x_metadata="eyJhIjoxfQ==",
+    )  # fmt: skip
+    assert up.status_code == 200, up.text
+    assert up.json()["Key"] == "things/dir/a b.txt"
+    assert re.fullmatch(r"[0-9a-f-]{36}", up.json()["Id"])
+    down = await store.call("GET /object/authenticated/things/dir/a b.txt")
+    assert (down.status_code, down.content) == (200, data)
+    etag = f'"{hashlib.md5(data).hexdigest()}"'
+    assert down.headers["etag"] == etag
+    assert down.headers["content-type"] == "text/plain"
+    assert down.headers["cache-control"] == "max-age=60"
+    assert down.headers["accept-ranges"] == "bytes"
+    assert down.headers["x-robots-tag"] == "none"
+    assert down.headers["content-length"] == str(len(data))
+    info = (await store.call("GET /object/info/things/dir/a%20b.txt")).json()
+    assert info["metadata"] == {"a": 1}
+    assert (info["size"], info["content_type"], info["etag"]) == (len(data), "text/plain", etag)
+    lines = [
+        f"POST /storage/v1/object/things/{path} HTTP/1.1",
+        "Host: x",
+        "Content-Length: 1",
+        "Connection: close",
+        f"Authorization: Bearer {store.keys.service_role_key}",
+    ]
+    writer.write(("\r\n".join(lines) + "\r\n\r\nx").encode())
+    answer = (await reader.read()).decode()
+    writer.close()
+    assert '"code":"InvalidKey"' in answer
+    assert store.files() == []
+
+
+async def test_keys_that_are_allowed(store: StorageBackend):
+    """Every other character, slashes in odd places, encoded or not."""
+    await store.bucket()
+    key = "A z_!-.*'()&$=@;:+,?/%2Fx//.hidden/..."
+    answer = await store.call(
+        f"POST /object/things/{key.replace('?', '%3F').replace(' ', '%20')}", content=b"1"
+    )
+    assert answer.json()["Key"] == "things/A z_!-.*'()&$=@;:+,?//x//.hidden/..."
+    assert (await store.call("POST /object/things//dbl//x", content=b"1")).json()["Key"] == "things//dbl//x"
+
+
+async def test_ranges_and_conditions(store: StorageBackend):
+    """One range, clamped; malformed and impossible ones a real 416; unchanged objects 304."""
+    await store.bucket(public=True)
+    await store.call("POST /object/things/x", content=b"0123456789")
+    path = "GET /object/public/things/x"
+    for header, status, content in [
+        ("bytes=2-4", 206, b"234"), ("bytes=8-99", 206, b"89"), ("bytes=-3", 206, b"789"),
+        ("bytes=5-", 206, b"56789"),
+    ]:  # fmt: skip
+        answer = await store.call(path, range=header)
+        assert (answer.status_code, answer.content) == (status, content)
+    assert answer.headers["content-range"] == "bytes 5-9/10"
+    for header in (
+        "bytes=10-",
+        "bytes=5-2",
+        "bytes=a-b",
+        "items=0-1",
+        "bytes=-0",
+        "bytes=-",
+        "bytes=0-1,3-4",
+    ):
+        answer = await store.call(path, range=header)
+        assert (answer.status_code, answer.json()["code"]) == (416, "InvalidRange")
+    plain = await store.call(path)
+    same = await store.call(path, if_none_match=plain.headers["etag"])
+    assert (same.status_code, same.content) == (304, b"")
+    since = await store.call(path, if_modified_since=plain.headers["last-modified"])
+    assert since.status_code == 304
+    changed = await store.call(path, if_none_match='"other"')
+    assert changed.headers["cache-control"] == "no-cache, stale-while-revalidate=30"
+    named = await store.call(path + "?download=ä b.txt&cacheNonce=1")
+    assert named.headers["content-disposition"] == (
+        "attachment; filename=%C3%A4%20b.txt; filename*=UTF-8''%C3%A4%20b.txt"
+    )
+    assert (await store.call(path + "?download")).headers["content-disposition"] == "attachment;"
+
+
+async def test_large_objects_are_streamed(store: StorageBackend):
+    """Several pieces up and down, and a range across them."""
+    await store.bucket()
+    data = bytes(range(256)) * 4 * 3000
+    up = await store.call("POST /object/things/large", content=data)
+    assert up.status_code == 200
+    down = await store.call("GET /object/things/large")
+    assert hashlib.sha256(down.content).digest() == hashlib.sha256(data).digest()
+    part = await store.call("GET /object/things/large", range="bytes=500000-1600000")
+    assert part.content == data[500000:1600001]
+
+
+async def test_html_is_never_served_as_html(store: StorageBackend):
+    """A page among the objects must not run as the site's own."""
+    await store.bucket(public=True)
+    await store.call("POST /object/things/x.html", content=b"<b>", content_type="text/html; charset=utf-8")
+    assert (await store.call("GET /object/public/things/x.html")).headers["content-type"] == "text/plain"
+
+
+async def test_row_without_bytes(store: StorageBackend):
+    """A seed's object can be listed, described, moved and removed; its bytes are told to be missing."""
+    sql = await store.sql()
+    await sql.script(
+        "insert into storage.buckets (id, name, public) values ('seeds', 'seeds', true);"
+        "insert into storage.objects (bucket_id, name) values ('seeds', 'a'), ('seeds', 'b');"
+        "update storage.objects set version = '../../etc/passwd', metadata = '{\"size\": 5}' where name = 'b'"
+    )
+    for name in ("a", "b"):
+        answer = await store.call(f"GET /object/public/seeds/{name}")
+        assert (answer.status_code, answer.json()["error"]) == (400, "Not found")
+        assert answer.json()["message"] == "The resource was not found"
+        assert answer.headers["cache-control"] == "no-store"
+    assert (await store.call("GET /object/info/seeds/a")).status_code == 200
+    pair = {"bucketId": "seeds", "sourceKey": "a", "destinationKey": "c"}
+    assert (await store.call("POST /object/move", pair)).status_code == 200
+    gone = await store.call("DELETE /object/seeds", {"prefixes": ["b", "c"]})
+    assert [row["name"] for row in gone.json()] == ["b", "c"]
+
+
+async def test_move_and_copy(store: StorageBackend):
+    """A move keeps id, creation and bytes; a copy is another object with the same bytes."""
+    await store.bucket()
+    await store.bucket("other", allowed_mime_types=["text/plain"])
+    up = await store.call("POST /object/things/a", content=b"1", x_metadata="eyJhIjoxfQ==")
+    pair = {"bucketId": "things", "sourceKey": "a", "destinationKey": "b"}
+    assert (await store.call("POST /object/move", pair)).json() == {"message": "Successfully moved"}
+    assert (await store.call("GET /object/things/a")).json()["code"] == "NoSuchKey"
+    info = (await store.call("GET /object/info/things/b")).json()
+    assert (info["id"], info["metadata"]) == (up.json()["Id"], {"a": 1})
+    copied = await store.call("POST /object/copy", {**pair, "sourceKey": "b", "destinationKey": "c"})
+    assert copied.json()["Key"] == "things/c"
+    assert copied.json()["Id"] != up.json()["Id"]
+    assert (await store.call("GET /object/things/c")).content == b"1"
+    for line in ("POST /object/move", "POST /object/copy"):
+        taken = await store.call(line, {**pair, "sourceKey": "b", "destinationKey": "c"})
+        assert taken.json()["error"] == "Duplicate"
+        lost = await store.call(line, {**pair, "sourceKey": "nothing"})
+        assert lost.json()["code"] == "NoSuchKey"
+        nowhere = await store.call(line, {**pair, "sourceKey": "b", "destinationBucket": "none"})
+        assert nowhere.json()["code"] == "NoSuchBucket"
+        bad = await store.call(line, {**pair, "sourceKey": "b", "destinationKey": "../x"})
+        assert bad.json()["code"] == "InvalidKey"
+    over = await store.call(
+        "POST /object/copy", {**pair, "sourceKey": "b", "destinationKey": "c"}, x_upsert="true"
+    )
+    assert over.json()["Id"] == copied.json()["Id"]
+    across = {**pair, "sourceKey": "b", "destinationKey": "d", "destinationBucket": "other"}
+    assert (await store.call("POST /object/copy", across)).json()["code"] == "InvalidMimeType"
+    changed = {
+        **across,
+        "copyMetadata": False,
+        "metadata": {"mimetype": "text/plain", "cacheControl": "max-age=9"},
+    }
+    assert (await store.call("POST /object/copy", changed)).status_code == 200
+    there = await store.call("GET /object/other/d")
+    assert (there.content, there.headers["cache-control"]) == (b"1", "max-age=9")
+    same = {"bucketId": "things", "sourceKey": "b", "destinationKey": "b"}
+    assert (await store.call("POST /object/move", same)).status_code == 200
+    assert len(store.files()) == 3
+
+
+async def test_delete(store: StorageBackend):
+    """One or many by exact name; bytes go with the rows."""
+    await store.bucket()
+    for name in ("a", "b", "c/d"):
+        await store.call(f"POST /object/things/{name}", content=b"1")
+    assert (await store.call("DELETE /object/things/a")).json() == {"message": "Successfully deleted"}
+    assert (await store.call("DELETE /object/things/a")).json()["code"] == "NoSuchKey"
+    gone = await store.call("DELETE /object/things", {"prefixes": ["b", "c", "c/d", "nothing"]})
+    assert sorted(row["name"] for row in gone.json()) == ["b", "c/d"]
+    assert gone.json()[0]["owner"] == ""
+    assert store.files() == []
+    assert (await store.call("DELETE /object/nowhere", {"prefixes": ["b"]})).json() == []
+    for body in ({}, {"prefixes": []}, {"prefixes": "a"}, {"prefixes": [1]}):
+        assert (await store.call("DELETE /object/things", body)).json()["code"] == "InvalidRequest"
+
+
+async def test_listing(store: StorageBackend):
+    """One level, names relative to the prefix, folders without anything but a name."""
+    await store.bucket()
+    for name in ("b.txt", "A.txt", "folder/x", "folder/sub/y", "z"):
+        await store.call(f"POST /object/things/{name}", content=b"1")
+    root = (await store.call("POST /object/list/things", {"prefix": ""})).json()
+    assert [entry["name"] for entry in root] == ["A.txt", "b.txt", "folder", "z"]
+    assert root[2] == {
+        "name": "folder", "id": None, "updated_at": None, "created_at": None, "last_accessed_at": None,
+        "metadata": None,
+    }  # fmt: skip
+    assert root[0]["metadata"]["size"] == 1
+    below = (await store.call("POST /object/list/things", {"prefix": "folder"})).json()
+    assert [entry["name"] for entry in below] == ["sub", "x"]
+    page = {"prefix": "", "limit": 2, "offset": 1, "sortBy": {"column": "name", "order": "desc"}}
+    some = (await store.call("POST /object/list/things", page)).json()
+    assert [entry["name"] for entry in some] == ["folder", "b.txt"]
+    timed = {"prefix": "", "sortBy": {"column": "created_at", "order": "asc"}}
+    by_time = (await store.call("POST /object/list/things", timed)).json()
+    assert [entry["name"] for entry in by_time] == ["folder", "b.txt", "A.txt", "z"]
+    found = (await store.call("POST /object/list/things", {"prefix": "", "search": "a"})).json()
+    assert [entry["name"] for entry in found] == ["A.txt"]
+    assert (await store.call("POST /object/list/things", {})).json()["code"] == "InvalidRequest"
+    assert (await store.call("POST /object/list/nowhere", {"prefix": ""})).json() == []
+
+
+async def test_tokens(store: StorageBackend):
+    """What is wrong with a token is said in upstream's words, with 400 and a 403 inside."""
+    assert store.http is not None
+    words = {
+        None: "Invalid Compact JWS",
+        "x": "Invalid Compact JWS",
+        "!.b.c": "JWS Protected Header is invalid",
+        store.token(ADA)[:-3] + "abc": "signature verification failed",
+        store.token(ADA, exp=1): '"exp" claim timestamp check failed',
+    }
+    for token, message in words.items():
+        headers = {} if token is None else {"authorization": f"Bearer {token}"}
+        answer = await store.http.get(store.url + "/bucket", headers=headers)
+        assert answer.status_code == 400
+        assert answer.json() == {
+            "statusCode": "403", "error": "Unauthorized", "message": message, "code": "AccessDenied",
+        }  # fmt: skip
+    by_key = await store.http.get(store.url + "/bucket", headers={"apikey": store.keys.secret_key})
+    assert by_key.status_code == 200
+    lost = await store.http.get(store.url + "/object")
+    assert (lost.status_code, lost.json()["error"]) == (404, "Not Found")
+
+
+async def test_health(store: StorageBackend):
+    """Status is open, health asks the database."""
+    assert store.http is not None
+    assert (await store.http.get(store.url + "/status")).status_code == 200
+    assert (await store.call("GET /health")).json() == {"healthy": True}
