@@ -6,12 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tests.kit.fix_supabase import SupabaseCluster
 from toft.migrate.project import Options, Project, read_project
 from toft.migrate.run import Applied, apply
 from toft.pg.connection import Connection
 from toft.protocol.bundle import CONFIG, MIGRATIONS, Bundle, is_wanted
+
+if TYPE_CHECKING:
+    from tests.kit.fix_supabase import SupabaseCluster
 
 PROJECTS = Path(__file__).parent.parent / "projects"
 

@@ -6,15 +6,16 @@ notice with its line. Values of the form `env(NAME)` are replaced from the bundl
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from toft.migrate.config_auth import read_auth
 from toft.migrate.keys import Keys, unknown_keys
 from toft.migrate.notice import Notice, info, warning
 from toft.migrate.toml import Table, as_table, lay_over, read_toml
 from toft.protocol.bundle import CONFIG, Bundle
-from toft.protocol.worker import AuthSettings, RestSettings, ServiceSettings, StorageSettings
+from toft.protocol.worker import RestSettings, ServiceSettings, StorageSettings
 
 _DEFAULT_SEED = ("./seed.sql",)
 _MAJORS = range(12, 30)
@@ -148,7 +149,7 @@ def read_config(bundle: Bundle, project_ref: str | None = None) -> tuple[Project
     keys = Keys(tables, text, bundle.env, notices)
     for path in unknown_keys(tables, _KNOWN):
         keys.say(path, "unknown key {key} is passed over")
-    return _read(keys, seeds_by_default=not is_remote), tuple(notices)
+    return _read(keys, bundle.files, seeds_by_default=not is_remote), tuple(notices)
 
 
 def _override(tables: Table, project_ref: str | None) -> bool:
@@ -164,8 +165,8 @@ def _override(tables: Table, project_ref: str | None) -> bool:
     return False
 
 
-def _read(keys: Keys, *, seeds_by_default: bool) -> ProjectConfig:
-    services = ServiceSettings(_read_rest(keys), _read_auth(keys), _read_storage(keys))
+def _read(keys: Keys, files: Mapping[str, bytes], *, seeds_by_default: bool) -> ProjectConfig:
+    services = ServiceSettings(_read_rest(keys), read_auth(keys, files), _read_storage(keys))
     if not keys.flag("api.enabled", True):
         keys.say("api.enabled", "a backend always has its Data API", info)
     if keys.texts("db.migrations.schema_paths", ()):
@@ -204,33 +205,6 @@ def _read_rest(keys: Keys) -> RestSettings:
         schemas=keys.texts("api.schemas", default.schemas) or default.schemas,
         extra_search_path=keys.texts("api.extra_search_path", default.extra_search_path),
         max_rows=keys.number("api.max_rows", default.max_rows or 0) or None,
-    )
-
-
-def _read_auth(keys: Keys) -> AuthSettings:
-    default = AuthSettings()
-    return AuthSettings(
-        site_url=keys.text("auth.site_url", default.site_url),
-        additional_redirect_urls=keys.texts(
-            "auth.additional_redirect_urls", default.additional_redirect_urls
-        ),
-        jwt_expiry_seconds=keys.number("auth.jwt_expiry", default.jwt_expiry_seconds, least=1),
-        enable_signup=keys.flag("auth.enable_signup", default.enable_signup),
-        enable_anonymous_sign_ins=keys.flag(
-            "auth.enable_anonymous_sign_ins", default.enable_anonymous_sign_ins
-        ),
-        minimum_password_length=keys.number("auth.minimum_password_length", default.minimum_password_length),
-        password_requirements=keys.text("auth.password_requirements", default.password_requirements),
-        email_enable_signup=keys.flag("auth.email.enable_signup", default.email_enable_signup),
-        email_enable_confirmations=keys.flag(
-            "auth.email.enable_confirmations", default.email_enable_confirmations
-        ),
-        enable_refresh_token_rotation=keys.flag(
-            "auth.enable_refresh_token_rotation", default.enable_refresh_token_rotation
-        ),
-        refresh_token_reuse_interval_seconds=keys.number(
-            "auth.refresh_token_reuse_interval", default.refresh_token_reuse_interval_seconds
-        ),
     )
 
 

@@ -202,7 +202,8 @@ def _grant_roles(said: GrantRoles) -> Elevation:
         else:
             _check_own(role)
     verb, preposition = ("grant", "to") if said.is_grant else ("revoke", "from")
-    admin = said.options.get("admin", False)
+    # REVOKE ADMIN OPTION FOR names the option, too, and says false.
+    admin = said.options.get("admin", False) if said.is_grant else "admin" in said.options
     if set(said.options) - {"admin"}:
         raise _Refused("INHERIT and SET options of a membership exist from Postgres 16 on")
     parts = [verb]

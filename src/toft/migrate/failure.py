@@ -9,7 +9,7 @@ import msgspec
 
 from toft.errors.project import MigrationFailed
 from toft.migrate.advice import advise
-from toft.migrate.lex import tokens
+from toft.migrate.lex import first_token, tokens
 from toft.migrate.place import line_and_column
 from toft.migrate.project import SqlFile
 from toft.migrate.split import Piece
@@ -64,7 +64,7 @@ def locate(file: SqlFile, piece: Piece, sent: str, error: PostgresError) -> tupl
     """Line and column in the file. sent: the piece's text, or what was sent in its place, line for line."""
     offset = _offset_in(sent, error)
     if offset is None:
-        return line_and_column(file.text, piece.start + _first_token(piece.text))
+        return line_and_column(file.text, piece.start + first_token(piece.text))
     if sent == piece.text:
         return line_and_column(file.text, piece.start + offset)
     line, column = line_and_column(sent, offset)
@@ -96,10 +96,6 @@ def _line_of_block(sent: str, line: int) -> int | None:
         if at == 0:
             return None
     return at + len(sent[at:]) - len(sent[at:].lstrip(" \t")) if line > 1 else body.start
-
-
-def _first_token(statement: str) -> int:
-    return next((token.start for token in tokens(statement)), 0)
 
 
 def point_at(text: str, line: int, column: int) -> str:

@@ -15,6 +15,9 @@ from toft.protocol.bundle import CONFIG
 
 _ENV = re.compile(r"env\((.*)\)")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) *([kmgtp]?)i?b?", re.IGNORECASE)
+_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+")
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _TRUTH = {"true": True, "1": True, "false": False, "0": False}
 
 #: dotted (`api.schemas`), or its parts when one of them may hold a dot itself
@@ -130,6 +133,21 @@ class Keys:
             self.say(path, "{key} is not a size like 50MiB; the default is used")
         return default
 
+    def duration(self, path: Path, default: float) -> float:
+        """Seconds out of `1s`, `1h30m`, `500ms`."""
+        value = self.value(path)
+        if isinstance(value, str):
+            text = self.env(path, value)
+            if text is None:
+                return default
+            if text == "0":
+                return 0.0
+            if _DURATION.fullmatch(text):
+                return sum(float(part[1]) * _SECONDS[part[2]] for part in _DURATION_PART.finditer(text))
+        if value is not None:
+            self.say(path, "{key} is not a duration like 90s or 1h30m; the default is used")
+        return default
+
 
 def unknown_keys(
     tables: Table, known: Mapping[str, frozenset[str] | None], prefix: tuple[str, ...] = ()
@@ -143,5 +161,5 @@ def unknown_keys(
         if name in known and table is not None:
             if known[name] is not None:
                 yield from unknown_keys(table, known, path)
-        elif key not in expected and name not in known:
+        elif key not in expected:
             yield path

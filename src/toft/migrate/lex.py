@@ -59,6 +59,11 @@ def tokens(text: str, start: int = 0) -> Iterator[Token]:
             yield Token(kind, found.start(), at)
 
 
+def first_token(text: str) -> int:
+    """Where a statement begins after the comments before it; 0 when there is nothing else."""
+    return next((token.start for token in tokens(text)), 0)
+
+
 def _end_of_block(text: str, start: int) -> int:
     depth = 0
     for edge in _EDGE.finditer(text, start):

@@ -19,6 +19,7 @@ from toft.migrate.digest import Stage, chain
 from toft.migrate.do_block import rewrite_do_block
 from toft.migrate.elevate import TENANT, Elevation, Refusal, custom_parameters, decide_elevation
 from toft.migrate.failure import Outcome, migration_failed
+from toft.migrate.lex import first_token
 from toft.migrate.notice import Notice, info, warning
 from toft.migrate.place import line_and_column
 from toft.migrate.project import Migration, Project, SqlFile, decide_pending
@@ -332,8 +333,9 @@ class _Run:
                 sent.text, sent.refusal, made = block.text, block.refusal, list(block.elevations)
             outgoing.append(sent)
             elevations += made
-            line, _ = line_and_column(file.text, piece.start)
-            self._elevated += [Elevated(file.path, line, elevation.what) for elevation in made]
+            if made:
+                line, _ = line_and_column(file.text, piece.start + first_token(piece.text))
+                self._elevated += [Elevated(file.path, line, elevation.what) for elevation in made]
         return outgoing, elevations
 
     async def _withdraw_permits(self) -> None:

@@ -72,11 +72,19 @@ def _read_section(start: int, lines: list[str], faults: list[Fault]) -> Table:
 
 
 def _start_of_value(lines: list[str], bad: int) -> int:
-    """The line of the assignment that the bad line belongs to."""
+    """The line of the assignment that the bad line belongs to: itself, or an incomplete one before it."""
     for index in range(bad, -1, -1):
-        if _ASSIGNMENT.match(lines[index]) or _HEADER.match(lines[index]):
-            return index if index > 0 or bad == 0 or not _HEADER.match(lines[index]) else bad
+        if _ASSIGNMENT.match(lines[index]):
+            return index if index == bad or not _is_complete(lines[index:bad]) else bad
     return bad
+
+
+def _is_complete(lines: list[str]) -> bool:
+    try:
+        tomllib.loads("\n".join(lines))
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return False
+    return True
 
 
 def as_table(value: object) -> Table | None:

@@ -93,7 +93,7 @@ class Bundle:
 
 
 def is_wanted(path: str, migrations: str = MIGRATIONS) -> bool:
-    """Whether a file of the project belongs into its bundle.
+    """Whether a file of the project belongs into its bundle: SQL, and the mails' templates.
 
     Everything directly in the migrations folder does, whatever its name: what lies there decides which file
     is the first one. Seeds outside `supabase/` come in by `seed_patterns`.
@@ -101,7 +101,7 @@ def is_wanted(path: str, migrations: str = MIGRATIONS) -> bool:
     if path == CONFIG or path.startswith(migrations + "/"):
         return True
     parts = path.split("/")
-    return path.endswith(".sql") and parts[0] == "supabase" and _LEFT_OUT.isdisjoint(parts)
+    return path.endswith((".sql", ".html")) and parts[0] == "supabase" and _LEFT_OUT.isdisjoint(parts)
 
 
 def env_names(config: str) -> list[str]:

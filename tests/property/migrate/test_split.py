@@ -10,10 +10,41 @@ from toft.migrate.lex import tokens
 from toft.migrate.split import split
 
 FRAGMENTS = [
-    ";", "'", "''", '"', "$$", "$a$", "$1", "$", "--", "-", "/*", "*/", "/", "*", "\\", "(", ")", "\n", " ",
-    "BEGIN ATOMIC", "begin\n atomic ", "atomic", "end", "weekend", "_begin atomic", "E'", "é", "\ufeff",
-    "\r\n", "x", "a", "select 1", "commit", "é$é$",
-]  # fmt: skip
+    ";",
+    "'",
+    "''",
+    '"',
+    "$$",
+    "$a$",
+    "$1",
+    "$",
+    "--",
+    "-",
+    "/*",
+    "*/",
+    "/",
+    "*",
+    "\\",
+    "(",
+    ")",
+    "\n",
+    " ",
+    "BEGIN ATOMIC",
+    "begin\n atomic ",
+    "atomic",
+    "end",
+    "weekend",
+    "_begin atomic",
+    "E'",
+    "é",
+    "\ufeff",
+    "\r\n",
+    "x",
+    "a",
+    "select 1",
+    "commit",
+    "é$é$",
+]
 texts = st.lists(st.sampled_from(FRAGMENTS), max_size=40).map("".join)
 
 

@@ -125,39 +125,42 @@ async def test_a_duplicate_role_is_the_servers_error(supabase: SupabaseCluster) 
     assert "anon" in str(error.facts["text"])
 
 
-@pytest.mark.parametrize("statement", [
-    "create role x superuser",
-    "create role x replication",
-    "create role x bypassrls",
-    "create role x createrole",
-    "create role pg_x",
-    "create role x in role pg_execute_server_program",
-    "create role x in role supabase_admin",
-    "create role x; alter role x superuser",
-    "create role x; alter role x bypassrls",
-    "alter role anon login",
-    "alter role anon password 'x'",
-    "alter role authenticator password 'x'",
-    "alter role supabase_admin password 'x'",
-    "alter role supabase_auth_admin login",
-    "alter role authenticator set session_preload_libraries = 'x'",
-    "alter role anon set log_statement = 'none'",
-    "drop role anon",
-    "alter role anon rename to a",
-    "grant pg_execute_server_program to postgres",
-    "grant pg_read_server_files to postgres",
-    "grant pg_write_all_data to postgres",
-    "grant supabase_admin to postgres",
-    "grant authenticator to postgres",
-    "grant supabase_auth_admin to anon",
-    "grant supabase_read_only_user to anon granted by supabase_admin",
-    "alter group supabase_admin add user postgres",
-    "do $$ begin create role x superuser; end $$",
-    "do $$ begin execute 'grant pg_execute_server_program to postgres'; end $$",
-    "do $$ begin alter role anon set log_statement = 'none'; end $$",
-    "comment on role supabase_admin is 'x'",
-    "revoke anon from authenticator",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "create role x superuser",
+        "create role x replication",
+        "create role x bypassrls",
+        "create role x createrole",
+        "create role pg_x",
+        "create role x in role pg_execute_server_program",
+        "create role x in role supabase_admin",
+        "create role x; alter role x superuser",
+        "create role x; alter role x bypassrls",
+        "alter role anon login",
+        "alter role anon password 'x'",
+        "alter role authenticator password 'x'",
+        "alter role supabase_admin password 'x'",
+        "alter role supabase_auth_admin login",
+        "alter role authenticator set session_preload_libraries = 'x'",
+        "alter role anon set log_statement = 'none'",
+        "drop role anon",
+        "alter role anon rename to a",
+        "grant pg_execute_server_program to postgres",
+        "grant pg_read_server_files to postgres",
+        "grant pg_write_all_data to postgres",
+        "grant supabase_admin to postgres",
+        "grant authenticator to postgres",
+        "grant supabase_auth_admin to anon",
+        "grant supabase_read_only_user to anon granted by supabase_admin",
+        "alter group supabase_admin add user postgres",
+        "do $$ begin create role x superuser; end $$",
+        "do $$ begin execute 'grant pg_execute_server_program to postgres'; end $$",
+        "do $$ begin alter role anon set log_statement = 'none'; end $$",
+        "comment on role supabase_admin is 'x'",
+        "revoke anon from authenticator",
+    ],
+)
 async def test_what_is_not_given_before_16(supabase_templates: SupabaseTemplates, statement: str) -> None:
     """Nothing that reaches beyond the database, nor any of the platform's roles: 42501 or 42939, with our
     reason.
@@ -220,7 +223,8 @@ async def test_publications_of_everything(supabase: SupabaseCluster) -> None:
             {
                 "1_a.sql": "drop publication supabase_realtime;\n"
                 "-- all\n"
-                "create publication supabase_realtime for all tables with (publish = 'insert, update');\ncreate schema app;\n"
+                "create publication supabase_realtime for all tables with (publish = 'insert, update');\n"
+                "create schema app;\n"
                 "create publication app for tables in schema app, public;\n"
                 "alter publication app drop tables in schema public;",
                 "2_b.sql": "drop publication supabase_realtime;\ncreate publication supabase_realtime;",
@@ -228,7 +232,7 @@ async def test_publications_of_everything(supabase: SupabaseCluster) -> None:
         ),
     )
     assert [(entry.file[-8:], entry.line, entry.what) for entry in applied.elevated] == [
-        ("/1_a.sql", 2, "create publication for all tables"),
+        ("/1_a.sql", 3, "create publication for all tables"),
         ("/1_a.sql", 5, 'create publication for tables in schema "app", "public"'),
         ("/1_a.sql", 6, "publish tables in schema"),
     ]

@@ -70,7 +70,7 @@ CASES = {
         "select " + "1, " * 500 + "nope, " + "2, " * 500 + "3",
         (1, 1508, "nope, " + "2, " * 16 + "2,"),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", CASES)

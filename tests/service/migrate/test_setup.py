@@ -185,8 +185,10 @@ async def test_steps_that_a_template_has_are_not_repeated(supabase: SupabaseClus
     }
     first = project_of(files)
     await apply_to(supabase, first)
-    more = project_of({**files, "2_c.sql": "create table c ();", SEED: "create table seeded ();"},
-                      config="[storage.buckets.late]")  # fmt: skip
+    more = project_of(
+        {**files, "2_c.sql": "create table c ();", SEED: "create table seeded ();"},
+        config="[storage.buckets.late]",
+    )
     shared = [
         before.key == after.key
         for before, after in zip(chain("base", first), chain("base", more), strict=False)

@@ -1,0 +1,138 @@
+"""Pure: `[auth]` of config.toml, as the Auth service takes it. Defaults are those of `AuthSettings`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from toft.migrate.glob import normalise
+from toft.migrate.keys import Keys
+from toft.migrate.toml import as_table
+from toft.protocol.worker import AuthHook, AuthMailTemplate, AuthProvider, AuthSettings
+
+
+def read_auth(keys: Keys, files: Mapping[str, bytes]) -> AuthSettings:
+    """files: of the bundle; mail templates lie there."""
+    default = AuthSettings()
+    return AuthSettings(
+        site_url=keys.text("auth.site_url", default.site_url),
+        additional_redirect_urls=keys.texts(
+            "auth.additional_redirect_urls", default.additional_redirect_urls
+        ),
+        jwt_expiry_seconds=keys.number("auth.jwt_expiry", default.jwt_expiry_seconds, least=1),
+        jwt_issuer=keys.text("auth.jwt_issuer", default.jwt_issuer),
+        enable_signup=keys.flag("auth.enable_signup", default.enable_signup),
+        enable_anonymous_sign_ins=keys.flag(
+            "auth.enable_anonymous_sign_ins", default.enable_anonymous_sign_ins
+        ),
+        enable_manual_linking=keys.flag("auth.enable_manual_linking", default.enable_manual_linking),
+        minimum_password_length=keys.number("auth.minimum_password_length", default.minimum_password_length),
+        password_requirements=keys.text("auth.password_requirements", default.password_requirements),
+        enable_refresh_token_rotation=keys.flag(
+            "auth.enable_refresh_token_rotation", default.enable_refresh_token_rotation
+        ),
+        refresh_token_reuse_interval_seconds=keys.number(
+            "auth.refresh_token_reuse_interval", default.refresh_token_reuse_interval_seconds
+        ),
+        session_timebox_seconds=keys.duration("auth.sessions.timebox", 0) or None,
+        session_inactivity_seconds=keys.duration("auth.sessions.inactivity_timeout", 0) or None,
+        email_enable_signup=keys.flag("auth.email.enable_signup", default.email_enable_signup),
+        email_enable_confirmations=keys.flag(
+            "auth.email.enable_confirmations", default.email_enable_confirmations
+        ),
+        email_double_confirm_changes=keys.flag(
+            "auth.email.double_confirm_changes", default.email_double_confirm_changes
+        ),
+        email_secure_password_change=keys.flag(
+            "auth.email.secure_password_change", default.email_secure_password_change
+        ),
+        email_max_frequency_seconds=keys.duration(
+            "auth.email.max_frequency", default.email_max_frequency_seconds
+        ),
+        email_otp_length=keys.number("auth.email.otp_length", default.email_otp_length, least=6),
+        email_otp_expiry_seconds=keys.number(
+            "auth.email.otp_expiry", default.email_otp_expiry_seconds, least=1
+        ),
+        mail_templates=dict(_mail_templates(keys, files)),
+        sms_enable_signup=keys.flag("auth.sms.enable_signup", default.sms_enable_signup),
+        sms_enable_confirmations=keys.flag("auth.sms.enable_confirmations", default.sms_enable_confirmations),
+        sms_template=keys.text("auth.sms.template", default.sms_template),
+        sms_max_frequency_seconds=keys.duration("auth.sms.max_frequency", default.sms_max_frequency_seconds),
+        sms_test_otp={
+            phone: keys.text(("auth", "sms", "test_otp", phone), "")
+            for phone in keys.table("auth.sms.test_otp")
+        },
+        mfa_max_enrolled_factors=keys.number(
+            "auth.mfa.max_enrolled_factors", default.mfa_max_enrolled_factors
+        ),
+        mfa_totp_enroll_enabled=keys.flag("auth.mfa.totp.enroll_enabled", default.mfa_totp_enroll_enabled),
+        mfa_totp_verify_enabled=keys.flag("auth.mfa.totp.verify_enabled", default.mfa_totp_verify_enabled),
+        mfa_phone_enroll_enabled=keys.flag("auth.mfa.phone.enroll_enabled", default.mfa_phone_enroll_enabled),
+        mfa_phone_verify_enabled=keys.flag("auth.mfa.phone.verify_enabled", default.mfa_phone_verify_enabled),
+        hooks=dict(_hooks(keys)),
+        external=dict(_providers(keys)),
+        oauth_server_enabled=keys.flag("auth.oauth_server.enabled", default.oauth_server_enabled),
+        oauth_server_allow_dynamic_registration=keys.flag(
+            "auth.oauth_server.allow_dynamic_registration", default.oauth_server_allow_dynamic_registration
+        ),
+        oauth_server_authorization_path=keys.text(
+            "auth.oauth_server.authorization_url_path", default.oauth_server_authorization_path
+        ),
+    )
+
+
+def _enabled(keys: Keys, table: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Name and path of the tables in a table that are switched on."""
+    for name, value in keys.table(table).items():
+        path = (*table.split("."), name)
+        if as_table(value) is not None and keys.flag((*path, "enabled"), False):
+            yield name, path
+
+
+def _hooks(keys: Keys) -> Iterator[tuple[str, AuthHook]]:
+    for name, path in _enabled(keys, "auth.hook"):
+        secrets = keys.text((*path, "secrets"), "")
+        yield (
+            name,
+            AuthHook(
+                uri=keys.text((*path, "uri"), ""),
+                secrets=tuple(secret for secret in secrets.split("|") if secret),
+            ),
+        )
+
+
+def _providers(keys: Keys) -> Iterator[tuple[str, AuthProvider]]:
+    for name, path in _enabled(keys, "auth.external"):
+        yield (
+            name,
+            AuthProvider(
+                client_id=",".join(keys.texts((*path, "client_id"), ())),
+                secret=keys.text((*path, "secret"), ""),
+                redirect_uri=keys.text((*path, "redirect_uri"), ""),
+                url=keys.text((*path, "url"), ""),
+                skip_nonce_check=keys.flag((*path, "skip_nonce_check"), False),
+                email_optional=keys.flag((*path, "email_optional"), False),
+            ),
+        )
+
+
+def _mail_templates(keys: Keys, files: Mapping[str, bytes]) -> Iterator[tuple[str, AuthMailTemplate]]:
+    """The paths of templates start at the project, those of notifications at supabase/, as with the CLI."""
+    for kind in keys.table("auth.email.template"):
+        yield kind, _mail_template(keys, ("auth", "email", "template", kind), "", files)
+    for kind, path in _enabled(keys, "auth.email.notification"):
+        yield kind, _mail_template(keys, path, "supabase/", files)
+
+
+def _mail_template(
+    keys: Keys, path: tuple[str, ...], base: str, files: Mapping[str, bytes]
+) -> AuthMailTemplate:
+    subject = keys.text((*path, "subject"), "")
+    content = keys.text((*path, "content"), "")
+    file = keys.text((*path, "content_path"), "")
+    if file and not content:
+        raw = files.get(normalise(base + file))
+        if raw is None:
+            keys.say((*path, "content_path"), f"there is no file {file}; the default text is used")
+        else:
+            content = raw.decode("utf-8-sig", "replace")
+    return AuthMailTemplate(subject, content)
