@@ -164,7 +164,7 @@ async def test_a_session_in_a_transaction_sees_its_own_ddl(supabase: SupabaseClu
 async def test_folding_keeps_the_version(supabase: SupabaseCluster) -> None:
     """Many rows become one of their weight, also beside a publication of all tables."""
     tenant = await supabase.connect()
-    for number in range(5):
+    for number in range(40):
         await tenant.script(f"create table public.t{number} (id int)")
     admin = await supabase.connect("supabase_admin")
     await admin.script("create publication everything for all tables")

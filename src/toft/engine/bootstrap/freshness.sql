@@ -8,7 +8,8 @@ grant usage on schema toft to authenticator;
 -- One row per DDL command, visible exactly when the command's transaction is. Insert-only, so that DDL
 -- transactions never wait for each other here; the version is the sum, so that folding rows keeps it.
 -- Weights are drawn by chance, so that two clones of one template which went different ways never share a
--- version: the Data API keeps what it learned about a version for all backends of the template.
+-- version: the Data API keeps what it learned about a version for all backends of the template. Forty bits: the
+-- sum of eight million commands fits.
 create table toft.schema_change (weight bigint not null);
 insert into toft.schema_change values (1);
 -- or a publication of all tables would forbid folding
@@ -30,7 +31,7 @@ begin
     from pg_event_trigger_ddl_commands()
     where not in_extension and schema_name is distinct from 'pg_temp';
   if counts or tg_tag = 'DROP OWNED' then
-    insert into toft.schema_change values (('x' || substr(md5(gen_random_uuid()::text), 1, 15))::bit(60)::bigint);
+    insert into toft.schema_change values (1 + ('x' || right(gen_random_uuid()::text, 10))::bit(40)::bigint);
   end if;
   if is_news then
     perform pg_notify('pgrst', 'reload schema');
@@ -50,7 +51,7 @@ begin
     from pg_event_trigger_dropped_objects()
     where not is_temporary and (original or object_type not in ('rule', 'trigger'));
   if counts then
-    insert into toft.schema_change values (('x' || substr(md5(gen_random_uuid()::text), 1, 15))::bit(60)::bigint);
+    insert into toft.schema_change values (1 + ('x' || right(gen_random_uuid()::text, 10))::bit(40)::bigint);
   end if;
   if is_news then
     perform pg_notify('pgrst', 'reload schema');
