@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import re
 
 import pytest
@@ -105,6 +106,114 @@ async def test_upload_and_download(store: StorageBackend):
     info = (await store.call("GET /object/info/things/dir/a%20b.txt")).json()
     assert info["metadata"] == {"a": 1}
     assert (info["size"], info["content_type"], info["etag"]) == (len(data), "text/plain", etag)
+    head = await store.call("HEAD /object/things/dir/a%20b.txt")
+    assert (head.status_code, head.headers["etag"], head.content) == (200, etag, b"")
+    assert (await store.call("HEAD /object/things/nothing")).status_code == 400
+    twice = await store.call("POST /object/things/dir/a%20b.txt", content=b"new")
+    assert twice.json()["code"] == "KeyAlreadyExists"
+    assert twice.json()["statusCode"] == "409"
+    over = await store.call("POST /object/things/dir/a%20b.txt", content=b"new", x_upsert="true")
+    assert over.json()["Id"] == up.json()["Id"]
+    put = await store.call("PUT /object/things/dir/a%20b.txt", content=b"newer")
+    assert put.json()["Id"] == up.json()["Id"]
+    assert (await store.call("GET /object/things/dir/a%20b.txt")).content == b"newer"
+    assert len(store.files()) == 1
+
+
+async def test_what_a_row_remembers(store: StorageBackend):
+    """The metadata column has upstream's members."""
+    await store.bucket()
+    await store.call("POST /object/things/x", content=b"12345", content_type="text/plain")
+    sql = await store.sql()
+    [[metadata]] = await sql.query("select metadata - 'lastModified' from storage.objects")
+    assert metadata is not None
+    assert json.loads(metadata) == {
+        "eTag": '"827ccb0eea8a706c4c34a16891f84e7b"', "size": 5, "mimetype": "text/plain",
+        "cacheControl": "no-cache", "contentLength": 5, "httpStatusCode": 200,
+    }  # fmt: skip
+
+
+async def test_form_upload(store: StorageBackend):
+    """Fields before and after the file count; the file's part may have any name."""
+    await store.bucket()
+    assert store.http is not None
+    headers = {"authorization": f"Bearer {store.keys.service_role_key}"}
+    for name, data in (("", b"small"), ("file", b"large" * 200_000)):
+        answer = await store.http.post(
+            store.url + f"/object/things/form-{name}",
+            headers=headers,
+            data={"cacheControl": "3600", "metadata": '{"b":2}'},
+            files={name: ("a.png", data, "image/png")},
+        )
+        assert answer.status_code == 200, answer.text
+        down = await store.call(f"GET /object/things/form-{name}")
+        assert down.content == data
+        assert down.headers["cache-control"] == "max-age=3600"
+        assert down.headers["content-type"] == "image/png"
+    boundary = "b0undary"
+    raw = (
+        f'--{boundary}\r\nContent-Disposition: form-data; name=""; filename="blob"\r\n'
+        "Content-Type: text/plain\r\n\r\nbytes\r\n"
+        f'--{boundary}\r\nContent-Disposition: form-data; name="cacheControl"\r\n\r\n7\r\n'
+        f"--{boundary}--\r\n"
+    ).encode()
+    kind = f"multipart/form-data; boundary={boundary}"
+    late = await store.call("POST /object/things/late", content=raw, content_type=kind)
+    assert late.status_code == 200, late.text
+    assert (await store.call("GET /object/things/late")).headers["cache-control"] == "max-age=7"
+    cut = await store.call("POST /object/things/cut", content=raw[:120], content_type=kind)
+    assert cut.json()["statusCode"] == "400"
+    without = raw.replace(b'; filename="blob"', b"")
+    none = await store.call("POST /object/things/no", content=without, content_type=kind)
+    assert none.json()["message"] == "No content provided"
+    assert len(store.files()) == 3
+
+
+async def test_limits_and_types(store: StorageBackend):
+    """The smaller of bucket's and global limit, announced or not; the declared type against the rules."""
+    await store.bucket(file_size_limit=10, allowed_mime_types=["image/*", "text/plain"])
+    text = "text/plain"
+    cases = [
+        ({"content": b"x" * 11, "content_type": text}, "413", "Payload too large"),
+        ({"content": b"x", "content_type": "application/json"}, "415", "invalid_mime_type"),
+        ({"content": b"x", "content_type": "nonsense"}, "415", "invalid_mime_type"),
+        ({"content": b"x", "content_type": text, "x_robots_tag": "dance"}, "400", "invalid_x_robots_tag"),
+    ]
+    for arguments, status, error in cases:
+        answer = await store.call("POST /object/things/x", **arguments)
+        assert answer.status_code == 400
+        assert (answer.json()["statusCode"], answer.json()["error"]) == (status, error), answer.text
+
+    async def unannounced():
+        for _ in range(11):
+            yield b"x"
+
+    answer = await store.call("POST /object/things/x", content=unannounced(), content_type=text)
+    assert answer.json()["statusCode"] == "413"
+    sql = await store.sql()
+    assert await sql.query("select from storage.objects") == []
+    assert store.files() == []
+    fine = await store.call("POST /object/things/x", content=b"x" * 10, content_type="IMAGE/png")
+    assert fine.status_code == 200
+    mark = await store.call("POST /object/things/d/.emptyFolderPlaceholder", content=b"")
+    assert mark.status_code == 200
+    full = await store.call("POST /object/things/e/.emptyFolderPlaceholder", content=b"x")
+    assert full.json()["statusCode"] == "413"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "a%00b", "%2e%2e/x", "x/../y", "x/%2e%2e/y", "..%2fx", "./x", "a%5Cb", "a%23b", "a%5Bb%5D", "%C3%A9",
+        "a%3Cb", "a%7Cb", "a%22b", "a%60b", "x" * 1025,
+    ],
+)  # fmt: skip
+async def test_keys_that_are_refused(store: StorageBackend, path: str):
+    """Traversal in every spelling, control characters, and what upstream does not allow."""
+    await store.bucket()
+    assert store.listener is not None
+    # by hand: clients tidy such paths up before they send them
+    reader, writer = await asyncio.open_connection("127.0.0.1", store.listener.port)
     lines = [
         f"POST /storage/v1/object/things/{path} HTTP/1.1",
         "Host: x",
