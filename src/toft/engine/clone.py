@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 
 from toft.engine.pack import unpack
@@ -16,6 +17,8 @@ def clone(template: Template, dest: Path, owner_uid: int | None = None) -> None:
 
     It appears whole or not at all. Raises DiskFull.
     """
+    if dest.exists():
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(dest))
     partial = dest.with_name(f".{dest.name}.cloning")
     remove_tree(partial)
     try:

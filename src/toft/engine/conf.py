@@ -71,9 +71,10 @@ _SINCE: dict[int, dict[str, str]] = {
     18: {"io_method": "sync"},
 }
 
-#: A crash of the postmaster loses nothing either way; a crash of the host loses everything without these.
-_THROWAWAY = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
-_DURABLE = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "checkpoint_timeout": "5min"}
+#: Without these a crash of the host may lose everything, and a crash of the postmaster nothing. (With
+#: synchronous_commit off it would lose what was committed last, which is still in shared memory then.)
+_THROWAWAY = {"fsync": "off", "full_page_writes": "off"}
+_DURABLE = {"fsync": "on", "full_page_writes": "on", "checkpoint_timeout": "5min"}
 
 
 def render_conf(major: int) -> str:

@@ -57,7 +57,7 @@ def pack(directory: Path, target: Path) -> Index:
                 _copy(source.fileno(), out.fileno(), used)
             files.append((name, offset, used, size))
             offset += -(-used // _ALIGN) * _ALIGN
-        os.ftruncate(out.fileno(), offset)
+        os.ftruncate(out.fileno(), max(offset, _ALIGN))  # an empty file could not be mapped
         os.fsync(out.fileno())
     return Index(
         directories=tuple(name for name, is_directory in names if is_directory),
@@ -80,21 +80,21 @@ def unpack(packed: Path, index: Index, target: Path, owner: int | None) -> None:
     try:
         for name in index.directories:
             os.mkdir(name, 0o700, dir_fd=to)
-        with mmap.mmap(source, 0, prot=mmap.PROT_READ) as mapping, memoryview(mapping) as content:
-            for name, offset, used, size in index.files:
-                file = os.open(name, _NEW, 0o600, dir_fd=to)
-                try:
-                    if used >= _WORTH_SHARING:
-                        _copy_range(source, offset, used, file, content)
-                    elif used:
-                        with content[offset : offset + used] as piece:
-                            write_all(file, piece)
-                    if used < size:
-                        os.ftruncate(file, size)
-                    if owner is not None:
-                        os.fchown(file, owner, owner)
-                finally:
-                    os.close(file)
+        # Never closed by hand: the traceback of a full disk still refers to a part of it.
+        content = memoryview(mmap.mmap(source, 0, prot=mmap.PROT_READ))
+        for name, offset, used, size in index.files:
+            file = os.open(name, _NEW, 0o600, dir_fd=to)
+            try:
+                if used >= _WORTH_SHARING:
+                    _copy_range(source, offset, used, file, content)
+                elif used:
+                    write_all(file, content[offset : offset + used])
+                if used < size:
+                    os.ftruncate(file, size)
+                if owner is not None:
+                    os.fchown(file, owner, owner)
+            finally:
+                os.close(file)
         if owner is not None:
             for name in (*index.directories, "."):
                 os.chown(name, owner, owner, dir_fd=to)
@@ -111,8 +111,7 @@ def _copy_range(source: int, offset: int, count: int, target: int, content: memo
     except OSError as error:
         if error.errno not in _CANNOT_SHARE:
             raise
-        with content[offset + done : offset + count] as rest:
-            write_all(target, rest)
+        write_all(target, content[offset + done : offset + count])
 
 
 def _copy(source: int, target: int, count: int) -> None:

@@ -27,6 +27,7 @@ from toft.engine.prepare import Engine
 from toft.errors.backend import BackendFailed
 from toft.host import probe, processes
 from toft.host.confine import Confinement, Method, confine
+from toft.host.files import remove_tree
 from toft.host.limits import Limits
 from toft.host.processes import Process
 from toft.host.watch import Watch, first_readable
@@ -36,6 +37,8 @@ from toft.pg.scram import verifier
 from toft.world import Entropy, SystemEntropy
 
 READY = b"database system is ready to accept connections"
+#: The short name of bubblewrap's process that waits outside.
+LAUNCHER = "bwrap"
 #: Crash recovery of a grown cluster takes its time.
 START_SECONDS = 60.0
 FAST_SECONDS = 10.0
@@ -46,7 +49,7 @@ class PostmasterSpec(msgspec.Struct, frozen=True):
     """Everything about one start.
 
     uid: owner of the data directory, when we are root. socket_gid: group that may connect, besides it.
-    dies_with_us: end when the process (the thread, to be exact) that starts it ends.
+    dies_with_us: end when the thread that starts it ends; not with bubblewrap.
     settings: further ones, which win over all others.
     """
 
@@ -79,30 +82,44 @@ async def start(spec: PostmasterSpec) -> Running:
     Nothing may run on this data directory. Raises BackendFailed with the log's own words, and nothing is
     left running then; the same when the task is cancelled.
     """
-    _make_socket_dir(spec)
     _forget_crash(spec.data_dir)
+    _make_socket_dir(spec)
     log = os.open(spec.log_path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
-        seen = os.lseek(log, 0, os.SEEK_END)
-        with Watch(spec.log_path) as watch:
-            launched = processes.spawn(
-                command_line(spec), spec.engine.environment(), output=log, limits=_limits(spec)
-            )
-            try:
-                async with asyncio.timeout(START_SECONDS):
-                    await _ready(launched, watch, log, seen)
-                running = _find(launched, spec)
-            except TimeoutError:
-                processes.kill_group(launched)
-                raise BackendFailed(cause=f"it was not ready within {START_SECONDS:.0f} seconds") from None
-            except BaseException:
-                processes.kill_group(launched)
-                raise
-            finally:
-                processes.reap_when_gone(launched)
+        return await _launch(spec, log)
+    except BaseException:
+        remove_tree(spec.socket_dir)
+        raise
     finally:
         os.close(log)
+
+
+async def _launch(spec: PostmasterSpec, log: int) -> Running:
+    seen = os.lseek(log, 0, os.SEEK_END)
+    with Watch(spec.log_path) as watch:
+        launched = processes.spawn(
+            command_line(spec), spec.engine.environment(), output=log, limits=_limits(spec)
+        )
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                await _ready(launched, watch, log, seen)
+            running = _find(launched)
+        except BaseException as error:
+            _abandon(launched)
+            if isinstance(error, TimeoutError):
+                raise BackendFailed(cause=f"it was not ready within {START_SECONDS:.0f} seconds") from None
+            raise
+        processes.reap_when_gone(launched)
     return running
+
+
+def _abandon(launched: int) -> None:
+    """Kill what was started, and see it go: its folders are about to be removed."""
+    head = processes.identify(launched)
+    family = processes.kill_tree(head) if head is not None else []
+    for member in family:
+        processes.wait_gone_blocking(member, IMMEDIATE_SECONDS)
+    processes.reap(launched)
 
 
 def command_line(spec: PostmasterSpec) -> list[str]:
@@ -241,10 +258,10 @@ def _words(log: bytes) -> str:
     return lines[-1] if lines else "it ended without a word"
 
 
-def _find(launched: int, spec: PostmasterSpec) -> Running:
-    """The postmaster itself: what we started, or its only child when a launcher waits for it outside."""
+def _find(launched: int) -> Running:
+    """The postmaster itself: what we started, or the only child of a launcher that waits for it outside."""
     found = processes.identify(launched)
-    if spec.confinement == "bubblewrap" and found is not None:
+    if found is not None and processes.name(launched) == LAUNCHER:
         inside = processes.children(launched)
         found = inside[0] if inside else None
     if found is None:
@@ -255,6 +272,6 @@ def _find(launched: int, spec: PostmasterSpec) -> Running:
 def _launcher(running: Running) -> Process | None:
     """The bubblewrap that waits for this postmaster, if there is one."""
     parent = processes.parent(running.pid)
-    if parent is None or processes.name(parent.pid) != "bwrap":
+    if parent is None or processes.name(parent.pid) != LAUNCHER:
         return None
     return parent

@@ -110,10 +110,10 @@ def prepare(origin: Origin, home: Path) -> Engine:
     if prepared is not None:
         return prepared
     engines = home / "engines"
-    engines.mkdir(parents=True, exist_ok=True)
-    engines.chmod(0o711)
     folder, work = engines / engine_id, engines / f".{engine_id}.{os.getpid()}"
     try:
+        engines.mkdir(parents=True, exist_ok=True)
+        engines.chmod(0o711)
         remove_tree(work)
         work.mkdir()
         work.chmod(0o755)

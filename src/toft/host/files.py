@@ -95,7 +95,7 @@ def remove_tree(path: Path) -> None:
             shutil.rmtree(path, onexc=open_up)
         else:
             path.unlink()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         pass
 
 

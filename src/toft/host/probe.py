@@ -206,6 +206,8 @@ def package_for(library: str) -> str:
     if library in _PACKAGES:
         return _PACKAGES[library]
     name, _, version = library.partition(".so.")
+    if name.startswith("libpython"):
+        return name
     name = re.sub(r"^libicu\w+$", "libicu", name).replace("_", "-").lower()
     major = version.split(".")[0]
     return f"{name}-{major}" if name[-1:].isdigit() and major else name + major

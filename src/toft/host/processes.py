@@ -81,13 +81,13 @@ def reap_when_gone(pid: int) -> None:
     try:
         pidfd = os.pidfd_open(pid)
     except ProcessLookupError:
-        _reap(pid)
+        reap(pid)
         return
 
     def collect() -> None:
         loop.remove_reader(pidfd)
         os.close(pidfd)
-        _reap(pid)
+        reap(pid)
 
     loop.add_reader(pidfd, collect)
 
@@ -104,7 +104,7 @@ def is_alive(process: Process) -> bool:
     """Whether this very process still runs. Collects it if it is a dead child of ours."""
     if _is_current(process):
         return True
-    _reap(process.pid)
+    reap(process.pid)
     return False
 
 
@@ -117,7 +117,7 @@ async def wait_gone(process: Process) -> None:
         await _readable(pidfd)
     finally:
         os.close(pidfd)
-    _reap(process.pid)
+    reap(process.pid)
 
 
 def open_pidfd(process: Process) -> int | None:
@@ -128,7 +128,7 @@ def open_pidfd(process: Process) -> int | None:
         return None
     if not _is_current(process):
         os.close(pidfd)
-        _reap(process.pid)
+        reap(process.pid)
         return None
     return pidfd
 
@@ -153,16 +153,17 @@ def kill_group(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
-def kill_tree(process: Process) -> None:
-    """SIGKILL a process and everything under it.
+def kill_tree(process: Process) -> list[Process]:
+    """SIGKILL a process and everything under it; all that were told, for who wants to see them go.
 
     It is stopped first, so that it cannot have more children while they are counted.
     """
     if not send(process, signal.SIGSTOP):
-        return
+        return []
     family = [process, *descendants(process.pid)]
     for member in family:
         send(member, signal.SIGKILL)
+    return family
 
 
 def children(pid: int) -> list[Process]:
@@ -265,7 +266,7 @@ def wait_gone_blocking(process: Process, seconds: float) -> bool:
     finally:
         os.close(pidfd)
     if gone:
-        _reap(process.pid)
+        reap(process.pid)
     return gone
 
 
@@ -283,7 +284,8 @@ def _read_stat(pid: int) -> list[str] | None:
     return text[text.rindex(")") + 2 :].split()
 
 
-def _reap(pid: int) -> None:
+def reap(pid: int) -> None:
+    """Collect the exit status of a dead child of ours, so that it is no zombie. Nothing for others."""
     with suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
 

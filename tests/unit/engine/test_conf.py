@@ -60,7 +60,12 @@ def test_a_durable_start_overrules_the_throwaway_template() -> None:
     """fsync and its like are off in the template and on for who asks."""
     assert settings(conf.render_conf(18))["fsync"] == "off"
     line = conf.command_line("postgres", conf.Start(data_dir="d", socket_dir="s", is_durable=True))
-    assert {"fsync=on", "synchronous_commit=on", "full_page_writes=on"} <= set(line)
+    assert {"fsync=on", "full_page_writes=on"} <= set(line)
+
+
+def test_a_commit_reaches_the_operating_system() -> None:
+    """Otherwise the last seconds would be lost when a backend or the postmaster crashes."""
+    assert settings(conf.render_conf(18)).get("synchronous_commit", "on") == "on"
 
 
 @pytest.mark.parametrize(
