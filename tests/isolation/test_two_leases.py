@@ -10,23 +10,39 @@ from typing import Any
 
 import asyncpg
 import pytest
+from tests.kit.fix_daemon import RunningDaemon
 
 type Lease = dict[str, Any]
 
 SECRET = "b-keeps-this-to-itself"
 
+#: Everything that the server's own process can see, as far as it may look.
+WALK = """
+create function walk(folder text, depth int) returns table (path text) language plpgsql as $$
+declare name text;
+begin
+  for name in select pg_ls_dir(folder || '/') loop
+    path := folder || '/' || name;
+    return next;
+    if depth < 12 and (pg_stat_file(path, true)).isdir then
+      return query select w.path from walk(path, depth + 1) w;
+    end if;
+  end loop;
+exception when others then null;
+end $$
+"""
+
 
 @pytest.fixture
-async def pair(lease_maker: Any) -> tuple[Lease, Lease]:
-    """Two leases; B holds a row that A must never see."""
-    a, b = lease_maker(), lease_maker()
-    session = await _session(b)
+async def keeper(pair: tuple[Lease, Lease]) -> tuple[Lease, Lease]:
+    """A and B, and B holds a row that A must never see."""
+    session = await _session(pair[1])
     await session.execute(
         f"create table secret (text text); insert into secret values ('{SECRET}');"
         "grant select on secret to anon"
     )
     await session.close()
-    return a, b
+    return pair
 
 
 async def _session(lease: Lease, **other: Any) -> asyncpg.Connection[Any]:
@@ -57,9 +73,9 @@ async def test_password_of_another_lease_is_refused(pair: tuple[Lease, Lease]) -
             await _session(b, user=user, password=a["password"])
 
 
-async def test_keys_of_another_lease_are_refused(pair: tuple[Lease, Lease]) -> None:
+async def test_keys_of_another_lease_are_refused(keeper: tuple[Lease, Lease]) -> None:
     """None of A's API keys reads B's table, which B's own anon key may read."""
-    a, b = pair
+    a, b = keeper
     status, body = _get(b, "/rest/v1/secret?select=text", {"apikey": b["anon_key"]})
     assert (status, json.loads(body)) == (200, [{"text": SECRET}])
     for name in ("anon_key", "service_role_key", "publishable_key", "secret_key"):
@@ -106,9 +122,9 @@ async def test_keys_of_another_lease_are_refused(pair: tuple[Lease, Lease]) -> N
         "select pg_terminate_backend(pid) from pg_stat_activity where usename = 'supabase_admin'; select 1/0",
     ],
 )
-async def test_no_way_out_of_the_database(lease_maker: Any, statement: str) -> None:
+async def test_no_way_out_of_the_database(lease: Lease, statement: str) -> None:
     """The tenant's `postgres` is refused all that would touch files, programs or the superuser."""
-    session = await _session(lease_maker())
+    session = await _session(lease)
     with pytest.raises(asyncpg.PostgresError):
         await session.execute(statement)
     assert await session.fetchval("select rolsuper from pg_roles where rolname = 'postgres'") is False
@@ -116,9 +132,11 @@ async def test_no_way_out_of_the_database(lease_maker: Any, statement: str) -> N
     assert not Path("/tmp/toft-was-here").exists()
 
 
-async def test_dblink_reaches_neither_loopback_nor_sockets(pair: tuple[Lease, Lease]) -> None:
+async def test_dblink_reaches_neither_loopback_nor_sockets(
+    keeper: tuple[Lease, Lease], toftd: RunningDaemon
+) -> None:
     """From inside A's database no port and no socket of B can be dialled, even with B's password."""
-    a, b = pair
+    a, b = keeper
     session = await _session(a)
     await session.execute("create extension if not exists dblink with schema extensions")
     targets = [
@@ -127,7 +145,7 @@ async def test_dblink_reaches_neither_loopback_nor_sockets(pair: tuple[Lease, Le
         for where in (
             f"host=127.0.0.1 port={b['db_port']} sslmode=disable",
             f"host=localhost port={b['http_port']}",
-            f"host={a['run']}/b/{b['backend_id']}",
+            f"host={toftd.run}/b/{b['backend_id']}",
         )
     ]
     for target in targets:
@@ -139,20 +157,24 @@ async def test_dblink_reaches_neither_loopback_nor_sockets(pair: tuple[Lease, Le
     await session.close()
 
 
-async def test_superuser_inside_sees_only_its_own_walls(pair: tuple[Lease, Lease], superuser: Any) -> None:
+async def test_superuser_inside_sees_only_its_own_walls(
+    pair: tuple[Lease, Lease], superuser: Any, toftd: RunningDaemon
+) -> None:
     """Even code that runs as A's postmaster's own user finds no other backend, no home, no daemon socket."""
     a, b = pair
     session = await superuser(a)
-    await session.execute("create table seen (line text)")
-    await session.execute("copy seen from program 'ls -R / 2>/dev/null; ls /proc 2>/dev/null; echo end'")
-    seen = {row["line"] for row in await session.fetch("select line from seen")}
-    assert "end" in seen, "the probe itself must have run"
-    assert not [line for line in seen if b["backend_id"] in line]
-    assert "toftd.sock" not in seen
-    assert "state.sqlite3" not in seen
+    await session.execute(WALK)
+    seen = {row["path"] for row in await session.fetch("select path from walk('', 0)")}
+    assert f"/{toftd.home.relative_to('/')}/backends/{a['backend_id']}/pgdata/PG_VERSION" in seen
+    assert not [path for path in seen if b["backend_id"] in path]
+    assert not [path for path in seen if path.endswith(("toftd.sock", "state.sqlite3", "/etc/passwd"))]
+    assert not [path for path in seen if path.startswith(("/home", "/proc", "/root"))]
     with pytest.raises(asyncpg.PostgresError):
-        await session.execute(f"copy seen from '{a['home']}/backends/{b['backend_id']}/pgdata/PG_VERSION'")
-    await session.close()
+        await session.fetch(
+            "select pg_read_file($1)", f"{toftd.home}/backends/{b['backend_id']}/pgdata/PG_VERSION"
+        )
+    with pytest.raises(asyncpg.PostgresError):
+        await session.execute("copy (select 1) to program 'id'")
 
 
 async def test_no_platform_secret_in_the_tenants_database(pair: tuple[Lease, Lease]) -> None:
