@@ -34,11 +34,14 @@ CONNECT_SECONDS: Final = 10.0
 SETTLE_SECONDS: Final = 5.0
 #: Prepared statements kept per connection.
 STATEMENTS_KEPT: Final = 200
+#: Below so many, nothing is going to be thrown out, and which was used last need not be recorded.
+_ORDER_MATTERS: Final = STATEMENTS_KEPT // 2
 
 _NO_OPTIONS: Final[Mapping[str, str]] = MappingProxyType({})
 
 type Fields = dict[str, str]
 type Answer = tuple[list[Result], Fields | None]
+type _Described = tuple[int, _Prepared]
 
 
 async def connect(
@@ -131,6 +134,16 @@ class Connection(asyncio.Protocol):
         return self._replies.status != IDLE
 
     @property
+    def is_quiet(self) -> bool:
+        """Usable, with nothing going on."""
+        return (
+            self._exchange is None
+            and self._settling is None
+            and self._lost_because is None
+            and self._replies.status == IDLE
+        )
+
+    @property
     def settling(self) -> asyncio.Task[None] | None:
         """While a cancelled exchange comes to its end: the task after which this is usable or broken."""
         return self._settling
@@ -161,11 +174,16 @@ class Connection(asyncio.Protocol):
 
         COPY FROM STDIN is refused with an error; COPY TO STDOUT gives its lines as rows of one value.
         """
-        transport = await self._take_turn()
+        await self._wait_settled()
+        transport = self._take_turn()
         exchange = self._exchange = self._loop.create_future()
         self._expected = None
         transport.write(wire.query(sql))
-        results, error = await self._answer(exchange)
+        try:
+            results, error = await exchange
+        except asyncio.CancelledError:
+            self._abandon(exchange)
+            raise
         if error is not None:
             raise PostgresError(error, len(results))
         return results
@@ -218,9 +236,28 @@ class Connection(asyncio.Protocol):
     # One exchange.
 
     async def _run(self, statements: Sequence[Statement]) -> Answer:
-        transport = await self._take_turn()
+        if self._settling is not None:
+            await self._wait_settled()
+        exchange, described = self._send(statements)
+        try:
+            results, error = await exchange
+        except asyncio.CancelledError:
+            self._abandon(exchange)
+            raise
+        for index, prepared in described:
+            if index >= len(results):
+                break
+            if prepared.columns is None:
+                prepared.columns = results[index].columns
+            else:
+                results[index].columns = prepared.columns
+        return results, error
+
+    def _send(self, statements: Sequence[Statement]) -> tuple[asyncio.Future[Answer], list[_Described]]:
+        """Write a pipeline; its answer, and which of its statements' columns are wanted."""
+        transport = self._take_turn()
         out = self._kept.take_farewells()
-        described: list[tuple[int, _Prepared]] = []
+        described: list[_Described] = []
         try:
             for index, statement in enumerate(statements):
                 prepared = self._kept.prepare(statement, out)
@@ -237,33 +274,24 @@ class Connection(asyncio.Protocol):
         exchange = self._exchange = self._loop.create_future()
         self._expected = len(statements)
         transport.write(b"".join(out))
-        results, error = await self._answer(exchange)
-        for index, prepared in described:
-            if index >= len(results):
-                break
-            if prepared.columns is None:
-                prepared.columns = results[index].columns
-            else:
-                results[index].columns = prepared.columns
-        return results, error
+        return exchange, described
 
-    async def _take_turn(self) -> asyncio.WriteTransport:
-        if self._settling is not None:
-            await asyncio.wait([self._settling])
+    def _take_turn(self) -> asyncio.WriteTransport:
         if self._lost_because is not None or self._transport is None:
             raise ConnectionLost(self._lost_because or "not connected yet")
         if self._exchange is not None:
             raise RuntimeError("this connection is busy with another task's query")
         return self._transport
 
-    async def _answer(self, exchange: asyncio.Future[Answer]) -> Answer:
-        try:
-            return await exchange
-        except asyncio.CancelledError:
-            if self._exchange is exchange:
-                self._exchange = self._loop.create_future()
-                self._settling = self._loop.create_task(self._settle(self._exchange))
-            raise
+    async def _wait_settled(self) -> None:
+        if self._settling is not None:
+            await asyncio.wait([self._settling])
+
+    def _abandon(self, exchange: asyncio.Future[Answer]) -> None:
+        """The task that waited was cancelled: bring what it began to an end without it."""
+        if self._exchange is exchange:
+            self._exchange = self._loop.create_future()
+            self._settling = self._loop.create_task(self._settle(self._exchange))
 
     async def _settle(self, exchange: asyncio.Future[Answer]) -> None:
         """Bring an exchange that nobody waits for to its end.
@@ -407,13 +435,15 @@ class _Kept:
             self._unconfirmed.append(None)
             out.append(wire.parse(b"", statement.sql))
             return _Prepared(b"", statement.sql)
-        known = self._by_key.pop(key, None)
+        known = self._by_key.get(key)
         if known is not None:
+            if len(self._by_key) > _ORDER_MATTERS:
+                self._by_key[key] = self._by_key.pop(key)
             if known.sql == statement.sql:
-                self._by_key[key] = known
                 return known
             # A key that stands for two texts is a fault of the caller; running the wrong one would be worse.
             self._farewells.append(wire.close_statement(known.name))
+            del self._by_key[key]
         self._names_made += 1
         fresh = self._by_key[key] = _Prepared(b"t%d" % self._names_made, statement.sql)
         self._unconfirmed.append(key)

@@ -27,7 +27,7 @@ class Poolable(Protocol):
     def is_broken(self) -> bool: ...
 
     @property
-    def is_in_transaction(self) -> bool: ...
+    def is_quiet(self) -> bool: ...
 
     @property
     def settling(self) -> asyncio.Task[None] | None: ...
@@ -94,15 +94,22 @@ class Pool[C: Poolable]:
 
     # What a Loan calls.
 
+    def take_free(self) -> C | None:
+        """A connection that lies ready, if there is one."""
+        while self._free:
+            connection = self._free.pop()[0]
+            if not connection.is_broken:
+                return connection
+        return None
+
     async def take(self) -> C:
         enqueue = self._waiting.append
         while True:
             if self._is_closed:
                 raise PoolClosed("the pool was closed")
-            while self._free:
-                connection = self._free.pop()[0]
-                if not connection.is_broken:
-                    return connection
+            connection = self.take_free()
+            if connection is not None:
+                return connection
             if self.size < self._max_size:
                 return await self._open()
             waiter: asyncio.Future[C | None] = asyncio.get_running_loop().create_future()
@@ -120,15 +127,12 @@ class Pool[C: Poolable]:
                 self._pass_on(None)
 
     def give_back(self, connection: C) -> None:
-        settling = connection.settling
-        if settling is not None:
-            settling.add_done_callback(lambda _: self.give_back(connection))
-        elif connection.is_broken:
-            return
-        elif self._is_closed or connection.is_in_transaction:
-            connection.close()
-        else:
+        if connection.is_quiet and not self._is_closed:
             self._pass_on(connection)
+        elif connection.settling is not None:
+            connection.settling.add_done_callback(lambda _: self.give_back(connection))
+        elif not connection.is_broken:
+            connection.close()  # in a transaction that nobody is going to end
 
     async def _open(self) -> C:
         self._dialling += 1
@@ -190,7 +194,7 @@ class Loan[C: Poolable]:
         self._connection: C | None = None
 
     async def __aenter__(self) -> C:
-        connection = self._connection = await self._pool.take()
+        connection = self._connection = self._pool.take_free() or await self._pool.take()
         return connection
 
     async def __aexit__(

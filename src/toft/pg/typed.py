@@ -116,7 +116,13 @@ class TypedConnection:
 
     @property
     def is_in_transaction(self) -> bool:
+        """A transaction was begun and not yet ended."""
         return cast(bool, self._driver.is_in_transaction())
+
+    @property
+    def is_quiet(self) -> bool:
+        """Usable, and in no transaction."""
+        return not self.is_broken and not self.is_in_transaction
 
     @property
     def settling(self) -> asyncio.Task[None] | None:

@@ -16,8 +16,9 @@ import msgspec
 _INT = struct.Struct("!i")
 _pack_int = _INT.pack
 _read_int = cast("Callable[[bytes, int], tuple[int]]", _INT.unpack_from)
-_pack_count = struct.Struct("!h").pack
 _NULL: Final = b"\xff\xff\xff\xff"
+_TEXT_RESULTS: Final = b"\0\0"
+_BINARY_RESULTS: Final = b"\0\x01\0\x01"
 
 SYNC: Final = b"S\0\0\0\x04"
 TERMINATE: Final = b"X\0\0\0\x04"
@@ -62,15 +63,25 @@ class Column(msgspec.Struct, frozen=True):
 type Row = list[bytes | None]
 
 
-class Result:
-    """What one statement gave. `columns` is empty unless it was asked for (a script always tells)."""
+class Result(msgspec.Struct):
+    """What one statement gave. `columns` is empty unless it was asked for (a script always tells).
 
-    __slots__ = ("columns", "raw_tag", "rows")
+    Rows are decoded when they are looked at: of a pipeline's results most never are.
+    """
 
-    def __init__(self) -> None:
-        self.columns: tuple[Column, ...] = ()
-        self.rows: list[Row] = []
-        self.raw_tag = b""
+    raw_tag: bytes = b""
+    columns: tuple[Column, ...] = ()
+    #: what the rows were received in, and where they begin there
+    places: list[tuple[bytes, int]] = []
+    _rows: list[Row] | None = None
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows, each a list of raw values, None for NULL."""
+        if self._rows is None:
+            self._rows = [_read_row(data, at) for data, at in self.places]
+            self.places = []
+        return self._rows
 
     @property
     def tag(self) -> str:
@@ -101,24 +112,13 @@ def parse(name: bytes, sql: bytes) -> bytes:
 
 def bind(name: bytes, params: Sequence[bytes | None], binary: bool = False) -> bytes:
     """Bind `params` to the prepared statement `name` as the unnamed portal."""
-    pieces = [b"", name, b"\0\0\0", _pack_count(len(params)) if len(params) < 32768 else _too_many(params)]
-    size = len(name) + 12
-    for param in params:
-        if param is None:
-            pieces.append(_NULL)
-            size += 4
-        else:
-            length = len(param)
-            pieces.append(_pack_int(length))
-            pieces.append(param)
-            size += 4 + length
-    if binary:
-        pieces.append(b"\0\x01\0\x01")
-        size += 2
-    else:
-        pieces.append(b"\0\0")
-    pieces[0] = b"B%b\0" % _pack_int(size)
-    return b"".join(pieces)
+    count = len(params)
+    if count > 65535:
+        raise ValueError("a statement takes at most 65535 parameters")
+    values = [_NULL if param is None else _pack_int(len(param)) + param for param in params]
+    results = _BINARY_RESULTS if binary else _TEXT_RESULTS
+    body = b"".join([b"\0", name, b"\0\0\0", count.to_bytes(2, "big"), *values, results])
+    return b"B" + _pack_int(len(body) + 4) + body
 
 
 def close_statement(name: bytes) -> bytes:
@@ -139,12 +139,6 @@ def cancel_request(backend_key: bytes) -> bytes:
     return _pack_int(8 + len(backend_key)) + _pack_int(CANCEL_CODE) + backend_key
 
 
-def _too_many(params: Sequence[bytes | None]) -> bytes:
-    if len(params) > 65535:
-        raise ValueError("a statement takes at most 65535 parameters")
-    return len(params).to_bytes(2, "big")
-
-
 # What the server says.
 
 
@@ -158,11 +152,12 @@ class Replies:
 
     __slots__ = (
         "_buffer",
-        "_current",
+        "_columns",
         "_missing",
         "_on_other",
         "_on_ready",
         "_pieces",
+        "_places",
         "error",
         "parsed",
         "results",
@@ -177,7 +172,9 @@ class Replies:
         self._buffer = b""
         self._pieces: list[bytes] = []
         self._missing = 0
-        self._current: Result | None = None
+        #: of the result that is being received
+        self._places: list[tuple[bytes, int]] = []
+        self._columns: tuple[Column, ...] = ()
         self.results: list[Result] = []
         self.error: dict[str, str] | None = None
         #: how many ParseComplete messages came
@@ -204,7 +201,7 @@ class Replies:
         elif self._buffer:
             data = self._buffer + data
             self._buffer = b""
-        current = self._current
+        places, columns = self._places, self._columns
         at, end = 0, len(data)
         while end - at >= 5:
             stop = at + 1 + _read_int(data, at + 1)[0]
@@ -215,38 +212,32 @@ class Replies:
                 at = end
                 break
             kind = data[at]
-            if kind == 0x44 and current is not None:  # D: a row
-                current.rows.append(_read_row(data, at + 5))
+            if kind == 0x44:  # D: a row
+                places.append((data, at + 5))
             elif kind == 0x32:  # 2: bound; a result begins
-                current = Result()
+                places, columns = [], ()
             elif kind == 0x43:  # C: a statement is complete
-                current = current or Result()
-                current.raw_tag = data[at + 5 : stop - 1]
-                self.results.append(current)
-                current = None
+                self.results.append(Result(data[at + 5 : stop - 1], columns, places))
+                places, columns = [], ()
             elif kind == 0x5A:  # Z: ready
                 self.status = data[at + 5]
-                current = None
                 self._on_ready()
             elif kind == 0x54:  # T: the columns
-                current = current or Result()
-                current.columns = _read_columns(data, at + 5)
+                columns = _read_columns(data, at + 5)
             elif kind == 0x31:  # 1: parsed
                 self.parsed += 1
             elif kind == 0x49:  # I: the statement was empty
-                self.results.append(current or Result())
-                current = None
+                self.results.append(Result())
             elif kind == 0x45:  # E
                 self.error = read_fields(data[at + 5 : stop])
-                current = None
-            elif kind == 0x48:  # H: COPY … TO STDOUT begins
-                current = current or Result()
-            elif kind == 0x64 and current is not None:  # d: a line of it
-                current.rows.append([data[at + 5 : stop]])
+                places, columns = [], ()
+            elif kind == 0x64:  # d: a line of COPY … TO STDOUT, kept as a row of one value
+                line = data[at + 5 : stop]
+                places.append((b"\0\x01" + _pack_int(len(line)) + line, 0))
             elif kind not in _SILENT:
                 self._on_other(kind, data[at + 5 : stop])
             at = stop
-        self._current = current
+        self._places, self._columns = places, columns
         if at < end:
             self._buffer = data[at:]
 
@@ -258,8 +249,8 @@ class Replies:
             self._missing = missing
 
 
-#: 3 closed, n no columns, t types of parameters, c end of COPY, s portal suspended: nothing to do.
-_SILENT = frozenset(b"3ntcs")
+#: 3 closed, n no columns, t types of parameters, s portal suspended, H begin and c end of COPY … TO STDOUT.
+_SILENT = frozenset(b"3ntsHc")
 
 
 def _read_row(data: bytes, at: int) -> Row:
