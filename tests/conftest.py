@@ -10,6 +10,7 @@ pytest_plugins: list[str] = [
     "tests.kit.fix_supabase",
     # after those whose modules it imports
     "tests.kit.fix_auth",
+    "tests.kit.fix_rest",
     "tests.kit.fix_storage",
     "tests.kit.fix_gateway",
 ]

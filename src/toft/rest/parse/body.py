@@ -54,6 +54,8 @@ def _json(body: bytes, *, is_call: bool) -> tuple[Payload, bytes]:
     if not start and is_call:
         return Payload(is_object=True), b"{}"
     try:
+        # Values are not looked into, but what is no text shall not reach the database.
+        body.decode()
         if start == b"{":
             return Payload(tuple(sorted(_object.decode(body))), is_object=True), body
         if start == b"[":
