@@ -110,6 +110,8 @@ class Served:
         self._requests += 1
         self._active_at = self._loop.time()
         route = decide_route(request.raw_path)
+        if isinstance(route, Route) and route.service == "storage" and not self._has_storage:
+            route = Door.NOTHING
         if isinstance(route, Door):
             response = _answer_door(route)
         elif does_own_cors(route):
@@ -121,6 +123,10 @@ class Served:
         if request.headers.get(b"origin") is not None:
             allow_any_origin(response.headers)
         return response
+
+    @property
+    def _has_storage(self) -> bool:
+        return self.spec.settings.storage.enabled
 
     async def _serve(self, request: Request, route: Route) -> Response:
         caller = decide_caller(request, route, self._services.keys, self._surroundings.clock.unix())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakValueDictionary
 
@@ -18,15 +19,19 @@ from toft.auth.service import AuthService
 from toft.gateway.route import Route, Service
 from toft.gateway.upstream import Upstream
 from toft.http.message import Request, Response
-from toft.pg.connection import Connection, connect
+from toft.pg.connection import connect
 from toft.pg.pool import Pool
-from toft.pg.typed import TypedConnection, connect_typed
+from toft.pg.typed import connect_typed
 from toft.protocol.worker import BackendSpec
 from toft.rest.context import RestContext
 from toft.rest.options import from_settings
 from toft.rest.prepared import Prepared
 from toft.rest.schema.store import SchemaStore
 from toft.rest.service import RestService
+from toft.storage.blobs.local import LocalBlobs
+from toft.storage.context import DATABASE_ROLE as STORAGE_ROLE
+from toft.storage.context import StorageContext
+from toft.storage.service import StorageService
 from toft.tokens.caller import Caller
 from toft.tokens.identify import ProjectKeys
 from toft.tokens.jwt import KeyRing
@@ -64,6 +69,12 @@ class _Answers(Protocol):
     async def handle(self, request: Request, caller: Caller, path: str) -> Response: ...
 
 
+class _Connections(Protocol):
+    def drop_connections(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class Services:
     """What stands behind the HTTP port of one backend."""
 
@@ -73,7 +84,8 @@ class Services:
         self._surroundings = surroundings
         self._keys: ProjectKeys | None = None
         self._made: dict[Service, _Answers] = {}
-        self._pools: list[Pool[Connection] | Pool[TypedConnection]] = []
+        self._pools: list[_Connections] = []
+        self._is_closed = False
 
     @property
     def keys(self) -> ProjectKeys:
@@ -102,10 +114,10 @@ class Services:
             pool.drop_connections()
 
     def close(self) -> None:
-        """Close everything; requests in flight fail."""
+        """Close everything; requests in flight, and those that come late, fail."""
+        self._is_closed = True
         for pool in self._pools:
             pool.close()
-        self._made.clear()
 
     def _make(self, service: Service) -> _Answers:
         spec = self._spec
@@ -135,14 +147,27 @@ class Services:
                     )
                 )
             case "storage":
-                return _Absent()
+                return StorageService(
+                    StorageContext(
+                        pool=self._pool(connect, STORAGE_ROLE),
+                        ring=self.keys.ring,
+                        clock=self._surroundings.clock,
+                        entropy=self._surroundings.entropy,
+                        settings=spec.settings.storage,
+                        blobs=LocalBlobs(Path(spec.objects_path)),
+                        external_url=external_url,
+                        report=_log.info,
+                    )
+                )
 
     def _pool[C: Poolable](self, dial: Callable[[str, str, str], Awaitable[C]], role: str) -> Pool[C]:
         password = self._spec.secrets.passwords[role]
         pool = Pool(
             lambda: self._upstream.reach(lambda path: dial(path, role, password)), self._spec.max_pool
         )
-        self._pools.append(pool)  # pyright: ignore[reportArgumentType]  (a list of both kinds)
+        if self._is_closed:
+            pool.close()
+        self._pools.append(pool)
         return pool
 
 
@@ -151,8 +176,3 @@ class _NoOutbox:
 
     async def deliver(self, message: Message) -> None:
         _log.info("no mailbox: a message with the subject %r was not sent", message.subject)
-
-
-class _Absent:
-    async def handle(self, request: Request, caller: Caller, path: str) -> Response:
-        return Response(501, [(b"content-type", b"application/json")], b'{"message":"not built yet"}')

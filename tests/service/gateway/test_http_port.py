@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,7 +14,7 @@ import pytest
 from tests.kit.fix_gateway import Daemon, make_spec
 from tests.kit.fix_supabase import PASSWORD, SupabaseCluster, SupabaseTemplates
 
-from toft.protocol.worker import Attach, BackendSpec, Detach, Failed, Relisten, SetAwake
+from toft.protocol.worker import Attach, BackendSpec, Detach, Failed, Relisten, SetAwake, StorageSettings
 from toft.tokens.apikey import make_publishable
 from toft.world import SystemEntropy
 
@@ -37,9 +38,9 @@ async def cluster(supabase_templates: SupabaseTemplates) -> AsyncIterator[Supaba
 
 
 @pytest.fixture
-async def spec(daemon: Daemon, cluster: SupabaseCluster) -> BackendSpec:
+async def spec(daemon: Daemon, cluster: SupabaseCluster, tmp_path: Path) -> BackendSpec:
     """That database, attached."""
-    spec = make_spec(cluster.socket_path, password=PASSWORD)
+    spec = make_spec(cluster.socket_path, password=PASSWORD, objects_path=str(tmp_path / "objects"))
     await daemon.do(Attach, spec)
     return spec
 
@@ -152,6 +153,27 @@ async def test_sign_up_and_own_rows(http: httpx.AsyncClient, spec: BackendSpec) 
     made = await http.post("/rest/v1/todos", json={"id": 7, "title": "own"}, headers=as_ann)
     assert made.status_code == 201, made.text
     assert made.json()[0]["owner"] == signed_in.json()["user"]["id"]
+
+
+async def test_storage(http: httpx.AsyncClient, spec: BackendSpec) -> None:
+    """Objects go in with a secret key and come out by a public link without any."""
+    secret = keyed(spec.secrets.secret_key)
+    made = await http.post("/storage/v1/bucket", json={"name": "pics", "public": True}, headers=secret)
+    assert made.status_code == 200, made.text
+    body = b"x" * 3_000_000
+    put = await http.post("/storage/v1/object/pics/a%20b.txt", content=body, headers=secret)
+    assert put.status_code == 200, put.text
+    got = await http.get("/storage/v1/object/public/pics/a%20b.txt")
+    assert (got.status_code, got.content) == (200, body)
+    without = await http.get("/storage/v1/bucket")
+    assert without.json()["message"] == "Invalid Compact JWS"
+
+
+async def test_disabled_storage(daemon: Daemon, spec: BackendSpec, http: httpx.AsyncClient) -> None:
+    """What config.toml switches off is not there."""
+    off = msgspec.structs.replace(spec.settings, storage=StorageSettings(enabled=False))
+    await daemon.do(Attach, msgspec.structs.replace(spec, settings=off))
+    assert (await http.get("/storage/v1/bucket", headers=keyed(spec.secrets.anon_key))).status_code == 404
 
 
 async def test_upstream_asleep(daemon: Daemon, cluster: SupabaseCluster) -> None:
