@@ -34,7 +34,7 @@ else:  # the typing module costs more than everything else here
 
 
 #: variables that Toft sets or reads and that are no options
-NOT_OPTIONS = frozenset({"TOFT_INSTANCE_ID", "TOFT_LEASE_CREDENTIAL"})
+NOT_OPTIONS = frozenset({"TOFT_INSTANCE_ID", "TOFT_LEASE_CREDENTIAL", "TOFT_BENCH_DIR"})
 
 #: A Unix socket's path holds 107 bytes; the longest of ours under the run folder is a backend's lock file.
 LONGEST_RUN = 107 - len("/b/b_0123456789abcdef/.s.PGSQL.5432.lock")
