@@ -37,6 +37,11 @@ class Places(msgspec.Struct, frozen=True):
         return self.run / "toftd.sock"
 
     @property
+    def launch_lock(self) -> Path:
+        """What clients hold while they start a daemon."""
+        return self.run / "launch.lock"
+
+    @property
     def templates(self) -> Path:
         return self.home / "templates"
 

@@ -187,12 +187,13 @@ def _remove_folders(places: Places) -> None:
     """The last of a purge. The lock goes when nothing is left that a new daemon could share with us."""
     for path in places.log.parent.glob("toftd.log*"):
         path.unlink()
+    places.launch_lock.unlink(missing_ok=True)  # a client that waits for it finds our own lock, or no daemon
     for path in (places.log.parent, places.sockets):
         with suppress(OSError):
             path.rmdir()
     places.lock.unlink(missing_ok=True)
     for path in (places.home, places.run):
-        with suppress(OSError):  # a config.toml of the user's, a lock of a client's
+        with suppress(OSError):  # a config.toml of the user's
             path.rmdir()
 
 
