@@ -78,25 +78,31 @@ def can_reflink(directory: Path) -> bool:
 def remove_tree(path: Path) -> None:
     """Remove a directory or file and everything in it; fine when there is nothing.
 
-    Symbolic links are removed, not followed. Directories that were made unreadable are opened first.
+    Symbolic links are removed, not followed. Directories that were closed are opened first.
     """
-
-    def open_up(_function: object, name: str, error: BaseException) -> None:
-        if isinstance(error, FileNotFoundError):
-            return
-        if not isinstance(error, PermissionError):
-            raise error
-        Path(name).parent.chmod(stat.S_IRWXU)
-        with suppress(FileNotFoundError):
-            Path(name).unlink()
-
     try:
+        _remove(path)
+    except PermissionError:
+        path.chmod(stat.S_IRWXU)
+        for folder, names, _ in os.walk(path):
+            for name in names:
+                inner = Path(folder, name)
+                if not inner.is_symlink():
+                    inner.chmod(stat.S_IRWXU)
+        _remove(path)
+
+
+def _remove(path: Path) -> None:
+    with suppress(FileNotFoundError, NotADirectoryError):
         if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, onexc=open_up)
+            shutil.rmtree(path, onexc=_pass_by_what_is_gone)
         else:
             path.unlink()
-    except (FileNotFoundError, NotADirectoryError):
-        pass
+
+
+def _pass_by_what_is_gone(_function: object, _name: str, error: BaseException) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def tree_bytes(path: Path) -> int:
