@@ -3,6 +3,7 @@
 Connections are opened on demand, lent last in first out, and closed when idle: surplus ones soon, the last
 one after a minute. A task may be cancelled at any moment, also in the very tick in which it is handed a
 connection; the connection then goes back. A connection with a cancelled query comes back when it has settled.
+When the server has no room for another connection, the pool makes do with those that it has.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Final, Protocol
 
-from toft.pg.sqlstate import ConnectionLost
+from toft.pg.sqlstate import TOO_MANY_CONNECTIONS, ConnectionLost, PostgresError
 
 SURPLUS_SECONDS: Final = 10.0
 
@@ -111,7 +112,11 @@ class Pool[C: Poolable]:
             if connection is not None:
                 return connection
             if self.size < self._max_size:
-                return await self._open()
+                try:
+                    return await self._open()
+                except PostgresError as error:
+                    if not self._can_make_do(error):
+                        raise
             waiter: asyncio.Future[C | None] = asyncio.get_running_loop().create_future()
             enqueue(waiter)
             enqueue = self._waiting.appendleft  # whoever has to try again keeps its place
@@ -138,9 +143,10 @@ class Pool[C: Poolable]:
         self._dialling += 1
         try:
             connection = await self._dial()
-        except BaseException:
+        except BaseException as error:
             self._dialling -= 1
-            self._pass_on(None)
+            if not self._can_make_do(error):
+                self._pass_on(None)
             raise
         self._dialling -= 1
         self._all.add(connection)
@@ -151,6 +157,11 @@ class Pool[C: Poolable]:
             connection.close()
             raise PoolClosed("the pool was closed")
         return connection
+
+    def _can_make_do(self, error: BaseException) -> bool:
+        """Whether the server was too full for one more connection, while there are some to wait for."""
+        is_full = isinstance(error, PostgresError) and error.sqlstate == TOO_MANY_CONNECTIONS
+        return is_full and bool(self._all)
 
     def _lost(self, connection: C) -> None:
         self._all.discard(connection)

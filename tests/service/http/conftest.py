@@ -1,4 +1,4 @@
-"""Everything here runs on both event loops: uvloop, which Toft uses, and the standard one, which users may."""
+"""Everything here runs on both event loops: uvloop, which Toft uses, and the standard one."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from tests.kit.fix_postgres import PASSWORD, SUPERUSER, PlainCluster
 
 from toft.pg.connection import Connection, connect
 from toft.pg.pool import Pool, PoolClosed
-from toft.pg.sqlstate import ConnectionLost, Unreachable
+from toft.pg.sqlstate import ConnectionLost, PostgresError, Unreachable
 
 
 @pytest.fixture
@@ -118,6 +118,26 @@ async def test_failed_dials_wake_those_who_wait(plain_postgres: PlainCluster) ->
     places[0] = plain_postgres.socket_path
     assert await ask(pool) == "1"
     pool.close()
+
+
+async def test_full_server(plain_postgres: PlainCluster) -> None:
+    """When the server has no room for one more, those that there are serve all; without any it is said."""
+    admin = await connect(plain_postgres.socket_path, SUPERUSER, PASSWORD)
+    await admin.script("create role few login password 'few' connection limit 1")
+    pool = Pool(lambda: connect(plain_postgres.socket_path, "few", "few", "postgres"), max_size=4)
+    async with asyncio.timeout(20):
+        async with pool.lend():
+            asking = [asyncio.get_running_loop().create_task(ask(pool)) for _ in range(8)]
+            await asyncio.sleep(0.05)
+        assert await asyncio.gather(*asking) == ["1"] * 8
+        async with pool.lend():
+            other = Pool(lambda: connect(plain_postgres.socket_path, "few", "few", "postgres"))
+            with pytest.raises(PostgresError) as full:
+                await ask(other)
+            assert full.value.sqlstate == "53300"
+    pool.close()
+    await admin.script("drop role few")
+    admin.close()
 
 
 async def test_idle_connections_close(plain_postgres: PlainCluster) -> None:
