@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toft.client import project as client
 from toft.migrate.project import Options, Project, read_project
 from toft.migrate.run import Applied, apply
 from toft.pg.connection import Connection
-from toft.protocol.bundle import CONFIG, MIGRATIONS, Bundle, is_wanted
+from toft.protocol.bundle import CONFIG, MIGRATIONS, Bundle
 
 if TYPE_CHECKING:
     from tests.kit.fix_supabase import SupabaseCluster
@@ -42,9 +43,8 @@ def project_of(
 
 
 def read_folder(root: Path) -> Bundle:
-    """The bundle of a project's folder."""
-    paths = [path.relative_to(root).as_posix() for path in sorted(root.rglob("*")) if path.is_file()]
-    return Bundle({path: (root / path).read_bytes() for path in paths if is_wanted(path)})
+    """The bundle of a project's folder, as `toft run` reads it."""
+    return client.read_project(str(root), {})
 
 
 async def apply_to(cluster: SupabaseCluster, project: Project, start_at: int = 0) -> Applied:

@@ -35,8 +35,7 @@ def migration_failed(
 ) -> MigrationFailed:
     """The error to raise for statement `index`, of which `sent` was sent.
 
-    index: counted from 0 as the Supabase CLI counts; their number stands for what follows the statements: the
-    history row, or the commit.
+    index: counted from 0, as by the Supabase CLI; after the statements come the history row and the commit.
     """
     if index < len(pieces):
         line, column = locate(file, pieces[index], sent, error)

@@ -257,8 +257,8 @@ class _Run:
             except (PostgresError, ConnectionLost) as fault:
                 error = fault if isinstance(fault, PostgresError) else _lost(fault)
                 index = batch.first + (0 if batch.is_alone else error.statement_index or 0)
-                # Past its last statement: the history row, or the commit.
-                index = min(index, len(pieces) if is_last else batch.end - 1)
+                if not is_last:  # past its last statement: the commit
+                    index = min(index, batch.end - 1)
                 sent = outgoing[index] if index < len(pieces) else _Outgoing("")
                 refusal = sent.refusal.reason if sent.refusal and error.sqlstate == "42501" else None
                 raise migration_failed(

@@ -219,7 +219,7 @@ async def test_a_deferred_constraint_fails_the_file(supabase: SupabaseCluster) -
             "insert into a values (1, 2);",
         },
     )
-    assert (error.facts["sqlstate"], error.facts["statement"]) == ("23503", 2)
+    assert (error.facts["sqlstate"], error.facts["statement"]) == ("23503", 3)
     assert await tables(supabase) == []
 
 

@@ -1,0 +1,3 @@
+create table a (t text default 'c:\dir\');
+insert into a values (E'\\'), ('\');
+create table b ();

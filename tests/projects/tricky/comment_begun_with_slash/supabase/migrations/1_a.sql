@@ -1,0 +1,2 @@
+/*/ a; */ create table a ();
+create table b ();

@@ -1,0 +1,4 @@
+create table a ();
+commit;
+create table b ();
+select nope;

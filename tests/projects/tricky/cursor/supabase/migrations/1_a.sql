@@ -1,0 +1,1 @@
+declare c cursor for select 1;

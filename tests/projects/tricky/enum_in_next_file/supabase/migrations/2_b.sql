@@ -1,0 +1,1 @@
+alter type mood add value 'busy';

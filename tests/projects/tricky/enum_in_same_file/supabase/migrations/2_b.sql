@@ -1,0 +1,2 @@
+alter type mood add value 'busy';
+create table a (m mood default 'busy');

@@ -1,0 +1,2 @@
+create table b ();
+select nope;

@@ -1,0 +1,2 @@
+create table "täble" (x int);
+select 'äöü😀', nope;

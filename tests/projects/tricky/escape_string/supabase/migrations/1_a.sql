@@ -1,0 +1,3 @@
+create table a (t text);
+insert into a values (E'it\'s');
+create table b ();

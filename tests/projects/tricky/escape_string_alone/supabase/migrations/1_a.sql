@@ -1,0 +1,1 @@
+create table a (t text default E'it\'s')

@@ -1,0 +1,2 @@
+create table a$b (x int);
+create table c$d (x int);

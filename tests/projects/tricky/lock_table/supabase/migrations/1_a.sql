@@ -1,0 +1,2 @@
+create table a ();
+lock table a;

@@ -1,0 +1,6 @@
+﻿-- a comment
+create table a (
+  x int
+);
+
+select 1;

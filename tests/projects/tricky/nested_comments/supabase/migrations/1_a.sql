@@ -1,0 +1,3 @@
+/* a; /* b; */ c; */ create table a ();
+-- d;
+create /* ; */ table b ();

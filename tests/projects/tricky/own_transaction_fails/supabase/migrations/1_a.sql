@@ -1,0 +1,5 @@
+create table a ();
+begin;
+create table b ();
+select nope;
+commit;

@@ -1,0 +1,6 @@
+begin;
+create table a ();
+commit;
+create table b ();
+select nope;
+create table c ();

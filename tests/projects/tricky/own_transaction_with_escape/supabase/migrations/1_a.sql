@@ -1,0 +1,3 @@
+begin;
+create table a (t text default E'it\'s');
+commit;

@@ -1,0 +1,4 @@
+-- pg-delta: transaction=false
+create table a ();
+select nope;
+create table b ();

@@ -1,0 +1,1 @@
+create procedure p() language plpgsql as $$ begin commit; end $$;

@@ -1,0 +1,3 @@
+\restrict abc
+create table a ();
+\unrestrict abc

@@ -1,0 +1,2 @@
+create table a ();
+set role anon;

@@ -1,0 +1,4 @@
+set role anon;
+select 1;
+reset role;
+create table a ();

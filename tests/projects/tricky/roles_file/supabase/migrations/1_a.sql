@@ -1,0 +1,2 @@
+create table a ();
+grant select on a to reader;

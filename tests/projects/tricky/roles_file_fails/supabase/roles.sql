@@ -1,0 +1,2 @@
+create role fine;
+create role anon;

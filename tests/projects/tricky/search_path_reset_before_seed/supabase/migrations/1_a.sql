@@ -1,0 +1,3 @@
+create table public.a (x int);
+select pg_catalog.set_config('search_path', '', false);
+reset all;

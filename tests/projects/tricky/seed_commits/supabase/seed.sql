@@ -1,0 +1,4 @@
+create table b ();
+commit;
+create table c ();
+select nope;

@@ -1,0 +1,2 @@
+create table b ();
+insert into a values (nope);

@@ -1,0 +1,1 @@
+create table b as select 1 as x where current_setting('work_mem') = '7MB';

@@ -1,0 +1,1 @@
+create table b as select current_setting('work_mem') as w;

@@ -1,0 +1,1 @@
+create temporary table t (x int);

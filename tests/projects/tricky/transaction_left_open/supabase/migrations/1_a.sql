@@ -1,0 +1,3 @@
+create table a ();
+begin;
+create table b ();

@@ -1,0 +1,4 @@
+create table a ();
+begin;
+vacuum a;
+commit;
