@@ -1,4 +1,4 @@
-"""Waiting for a file to be written to, without asking again and again: the kernel's inotify."""
+"""Waiting for a file or folder to change, without asking again and again: the kernel's inotify."""
 
 from __future__ import annotations
 
@@ -9,24 +9,33 @@ from contextlib import suppress
 from pathlib import Path
 
 _IN_MODIFY = 0x2
+_NAMES = 0x80 | 0x100 | 0x400  # IN_MOVED_TO, IN_CREATE, IN_DELETE_SELF
 _IN_NONBLOCK_CLOEXEC = os.O_NONBLOCK | os.O_CLOEXEC
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Watch:
-    """Counts on one file being appended to. `close` it; or use it in a `with`."""
+#: Instances that nobody uses now. Closing one makes the kernel wait for all its readers, up to 40 ms.
+_idle: list[int] = []
 
-    def __init__(self, path: Path) -> None:
-        self._fd = int(_libc.inotify_init1(_IN_NONBLOCK_CLOEXEC))
-        if self._fd < 0:
-            raise OSError(ctypes.get_errno(), "inotify_init1")
-        if _libc.inotify_add_watch(self._fd, os.fsencode(path), _IN_MODIFY) < 0:
+
+class Watch:
+    """Tells of writes to one file; with `names`, of new names in a folder and of the folder's end.
+
+    `close` it; or use it in a `with`.
+    """
+
+    def __init__(self, path: Path, *, names: bool = False) -> None:
+        self._fd = _idle.pop() if _idle else _open()
+        events = _NAMES if names else _IN_MODIFY
+        self._mark = int(_libc.inotify_add_watch(self._fd, os.fsencode(path), events))
+        if self._mark < 0:
             number = ctypes.get_errno()
-            os.close(self._fd)
+            _idle.append(self._fd)
             raise OSError(number, os.strerror(number), str(path))
+        self.clear()
 
     def fileno(self) -> int:
-        """Readable when the file was written to since `clear`."""
+        """Readable when something happened since `clear`."""
         return self._fd
 
     def clear(self) -> None:
@@ -37,7 +46,8 @@ class Watch:
     def close(self) -> None:
         """Stop watching. Idempotent."""
         if self._fd >= 0:
-            os.close(self._fd)
+            _libc.inotify_rm_watch(self._fd, self._mark)
+            _idle.append(self._fd)
             self._fd = -1
 
     def __enter__(self) -> Watch:
@@ -45,6 +55,14 @@ class Watch:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _open() -> int:
+    descriptor = int(_libc.inotify_init1(_IN_NONBLOCK_CLOEXEC))
+    if descriptor < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"inotify: {os.strerror(number)}")
+    return descriptor
 
 
 async def first_readable(*descriptors: int) -> int:
