@@ -145,7 +145,7 @@ class Served:
         if http is not None:
             before, self._http = self._http, await listen(self.handle, sock=http)
             if before is not None:
-                await before.close()
+                before.cut()
 
 
 def _answer_door(door: Door) -> Response:

@@ -186,8 +186,17 @@ class _Connection(HttpToolsProtocol):
     @override
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self._head_bytes and self._head_timer is None and not self.transport.is_closing():
-            self._head_timer = self.loop.call_later(HEAD_SECONDS, self.timeout_keep_alive_handler)
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        if (cycle is None or cycle.response_complete) and not self.transport.is_closing():
+            # A request has begun to arrive, or the rest of one that is answered already.
+            self._head_timer = self._head_timer or self.loop.call_later(
+                HEAD_SECONDS, self.timeout_keep_alive_handler
+            )
+
+    @override
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._head_bytes = 0
 
     @override
     def on_url(self, url: bytes) -> None:
@@ -204,7 +213,6 @@ class _Connection(HttpToolsProtocol):
 
     @override
     def on_headers_complete(self) -> None:
-        self._head_bytes = 0
         self._stop_head_timer()
         super().on_headers_complete()
 

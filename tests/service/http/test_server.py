@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from toft.http import server
 from toft.http.message import BodyTooLarge, ClientGone, Handle, Request, Response
 from toft.http.server import MAX_HEAD_BYTES, Listener, listen
 
@@ -394,6 +395,15 @@ async def test_upgrade_is_an_ordinary_request(serve: Serve) -> None:
     async with talk(await serve(echo)) as client:
         client.send(b"GET /ws HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n")
         assert (await client.answer())[0] == 200
+
+
+@pytest.mark.parametrize("raw", [b"", b"GE", b"GET / HTTP/1.1\r\nx:"])
+async def test_head_that_does_not_come(serve: Serve, monkeypatch: pytest.MonkeyPatch, raw: bytes) -> None:
+    """A client that does not finish the head of its request is hung up on after a while."""
+    monkeypatch.setattr(server, "HEAD_SECONDS", 0.05)
+    async with talk(await serve(echo)) as client:
+        client.send(raw)
+        assert await client.reader.read() == b""
 
 
 async def test_http_1_0(serve: Serve) -> None:
