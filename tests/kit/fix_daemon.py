@@ -263,7 +263,7 @@ class RunningDaemon:
         await self.event(f"backend.gone backend={lease['backend_id']}")
 
     def processes(self) -> list[str]:
-        """Command lines of living processes that belong to this home: by their words or where they work."""
+        """Command lines of living processes that belong to this home: by words, environment or folder."""
         mark = str(self.root)
         found: list[str] = []
         for path in Path("/proc").iterdir():
@@ -273,7 +273,8 @@ class RunningDaemon:
                 words = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
                 state = (path / "stat").read_text().rpartition(")")[2].split()[0]
                 there = os.readlink(path / "cwd") if os.access(path / "cwd", os.R_OK) else ""
-                if state != "Z" and (mark in words or there.startswith(mark)):
+                is_ours = ours in (path / "environ").read_bytes().split(b"\0")
+                if state != "Z" and (is_ours or mark in words or there.startswith(mark)):
                     found.append(f"{path.name}: {words}")
         return found
 

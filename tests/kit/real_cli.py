@@ -8,8 +8,8 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +88,7 @@ class RealCli:
         return error
 
     @contextmanager
-    def started(self, *words: str) -> Iterator[subprocess.Popen[str]]:
+    def started(self, *words: str) -> Generator[subprocess.Popen[str]]:
         """`toft` with these words, running; killed at the end, and what it started too."""
         process = subprocess.Popen(
             [*TOFT, *words],
@@ -105,10 +105,8 @@ class RealCli:
         finally:
             if process.poll() is None:
                 process.kill()
-            try:
+            with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
             process.communicate(timeout=PATIENCE_SECONDS)
 
     def write(self, files: dict[str, str | bytes]) -> None:

@@ -43,6 +43,8 @@ class Supply:
         self._rests_until: dict[str, float] = {}
         self.is_pressed = False
         self.is_closed = False
+        #: nothing is made but for who waits
+        self.keeps_nothing = False
 
     def refill(self) -> None:
         """Look at what there is and begin what is missing."""
@@ -51,7 +53,11 @@ class Supply:
         now = self._context.clock.mono()
         shelves = self.shelves()
         orders = decide_refill(
-            shelves, self._context.estate.count(), self._limits, is_pressed=self.is_pressed, now_mono=now
+            shelves,
+            self._context.estate.count(),
+            self._limits,
+            is_pressed=self.is_pressed or self.keeps_nothing,
+            now_mono=now,
         )
         for order in orders:
             self._carry_out(order, is_asked=any(shelf.waiting for shelf in shelves))

@@ -68,7 +68,7 @@ async def take(context: Context, create: CreateLease, report: Report) -> Taken:
 
 async def _move(context: Context, backend_id: BackendId, create: CreateLease) -> None:
     """To the ports that were asked for. Raises `PortTaken`, and the backend stays where it was."""
-    backend = _backend(context, backend_id)
+    backend = _well(context, backend_id)
     http_port = create.http_port or backend.http_port
     db_port = create.db_port or backend.db_port
     if (http_port, db_port) == (backend.http_port, backend.db_port):
@@ -80,6 +80,7 @@ async def _move(context: Context, backend_id: BackendId, create: CreateLease) ->
 def _hand_over(
     context: Context, backend_id: BackendId, create: CreateLease, recipe: Recipe, built: Built | None
 ) -> Taken:
+    _well(context, backend_id)
     credential = new_credential(context.entropy)
     lease = Lease(
         id=new_lease_id(context.entropy),
@@ -108,7 +109,8 @@ def _hand_over(
 
 def _give_back(context: Context, recipe: Recipe, backend_id: BackendId) -> None:
     """Nobody knows this backend yet: the next one may have it, if it is well."""
-    if context.estate.get(backend_id) is not None:
+    backend = context.estate.get(backend_id)
+    if backend is not None and backend.wish is Wish.STARTED:
         context.pool.offer(recipe.key, backend_id)
         context.estate.touch(backend_id)
 
@@ -118,7 +120,8 @@ def digest_credential(credential: str) -> str:
     return hashlib.sha256(credential.encode()).hexdigest()
 
 
-def _backend(context: Context, backend_id: BackendId) -> Backend:
+def _well(context: Context, backend_id: BackendId) -> Backend:
+    """The backend that is about to be handed over, if it is still wished for."""
     backend = context.estate.get(backend_id)
     if backend is None or backend.wish is not Wish.STARTED:
         raise BackendFailed(cause="it went away while it was handed over")

@@ -12,7 +12,7 @@ import msgspec
 from toft import __version__
 from toft.backends import observe
 from toft.backends.act import Actor
-from toft.backends.backend import Wish
+from toft.backends.backend import Backend, Wish
 from toft.backends.context import Context, Knobs, Tasks
 from toft.backends.engines import Engines
 from toft.backends.estate import Estate
@@ -208,10 +208,15 @@ class Daemon:
     async def collect(self, everything: bool) -> Collected:
         """Throw away what nothing uses: beyond the bounds, or all that no lease needs."""
         context = self._context
-        dropped = self._discard_pool() if everything else 0
-        if everything:
-            await context.estate.wait_none_going()
-        gone = self._collect_templates(most=0 if everything else self._plan.templates_kept)
+        self._supply.keeps_nothing = everything
+        try:
+            dropped = self._discard_pool() if everything else 0
+            if everything:
+                await context.estate.wait_none_going()
+            gone = self._collect_templates(most=0 if everything else self._plan.templates_kept)
+        finally:
+            self._supply.keeps_nothing = False
+            self._wake.set()
         projects = context.projects.forget_old(0 if everything else MOST_BUNDLES)
         freed = sum(record.size_bytes for record in gone)
         await context.trash.sweep()
@@ -234,10 +239,9 @@ class Daemon:
         idle = [
             backend
             for backend in context.estate.all()
-            if not backend.is_leased and backend.wish is not Wish.GONE
+            if not backend.is_leased and backend.wish is not Wish.GONE and not self._is_in_hands(backend)
         ]
         for backend in idle:
-            context.pool.withdraw(backend.template_key, backend.id)
             context.estate.change(backend.id, wish=Wish.GONE)
         return len(idle)
 
@@ -248,6 +252,16 @@ class Daemon:
 
     async def _find_engines(self) -> None:
         """Ahead of the first who asks; a fault is told to that one."""
+    def _is_in_hands(self, backend: Backend) -> bool:
+        """Whether it is just being handed over. One that stands on the shelf is taken away from there."""
+        return self._actor.was_offered(backend.id) and not self._context.pool.withdraw(
+            backend.template_key, backend.id
+        )
+
+    def _wake_backend(self, backend_id: BackendId) -> None:
+        wake(self._context, backend_id)
+        self._patrol.notice()
+
         with suppress(ToftError):
             await self._context.engines.all()
 
