@@ -33,6 +33,13 @@ _ALONE = re.compile(
     r"|alter\s+system(?:\s|\Z)",
     re.IGNORECASE,
 )
+#: SET and its kin, but for what ends with the transaction and for roles, which are no settings to RESET ALL
+_SETTING = re.compile(
+    r"set\s+(?!(?:local|constraints|transaction|role|(?:session\s+)?(?:role|authorization|characteristics))\b)"
+    r"|reset\s+(?!(?:role|session)\b)"
+    r"|select\s+(?:pg_catalog\s*\.\s*)?set_config\s*\(",
+    re.IGNORECASE,
+)
 
 
 class Mode(enum.Enum):
@@ -81,6 +88,12 @@ def decide_sending(text: str, pieces: Sequence[Piece]) -> Sending:
 def governs_transaction(body: str) -> bool:
     """Whether a statement (without comments before it) begins or ends a transaction."""
     return _TRANSACTION.match(body) is not None and _TO_SAVEPOINT.match(body) is None
+
+
+def session_settings(pieces: Sequence[Piece]) -> list[str]:
+    """The statements of a file that change settings of the session, and so meet the seeds after it."""
+    bodies = (strip_comments(piece.text) for piece in pieces)
+    return [body for body in bodies if _SETTING.match(body)]
 
 
 def strip_comments(text: str) -> str:

@@ -13,7 +13,7 @@ import msgspec
 
 from toft.errors.project import HistoryUnknown, MigrationFailed, MigrationsOutOfOrder
 from toft.migrate import history, permit
-from toft.migrate.batches import Batch, decide_sending, governs_transaction, strip_comments
+from toft.migrate.batches import Batch, decide_sending, governs_transaction, session_settings, strip_comments
 from toft.migrate.config import Bucket, Secret
 from toft.migrate.digest import Stage, chain
 from toft.migrate.do_block import rewrite_do_block
@@ -132,6 +132,8 @@ class _Run:
         migrations = [self._project.migrations[step.index] for step in ahead if step.stage is Stage.MIGRATION]
         await self._migrate(migrations, Stage.MIGRATION in stages[:start_at])
         seeds = [self._project.seeds[step.index] for step in ahead if step.stage is Stage.SEED]
+        if seeds and start_at > 0 and not migrations and self._project.migrations:
+            await self._restore_session(self._project.migrations[-1])
         await self._seed(seeds)
         if ahead:
             await self._make_buckets(self._project.config.buckets)
@@ -266,6 +268,12 @@ class _Run:
                 ) from fault
             if not tenant.is_in_transaction:
                 kept = batch.end
+
+    async def _restore_session(self, last: Migration) -> None:
+        """Seeds meet what the last migration has set in its session, also when that ran long ago."""
+        tenant = await self._as_tenant()
+        for statement in session_settings(split(last.text)):
+            await tenant.script(statement)
 
     async def _seed(self, ahead: Sequence[SqlFile]) -> None:
         if not ahead:

@@ -206,6 +206,20 @@ async def test_steps_that_a_template_has_are_not_repeated(supabase: SupabaseClus
     )
 
 
+async def test_seeds_meet_the_last_migrations_settings_from_a_template_too(supabase: SupabaseCluster) -> None:
+    """A search path that the last migration leaves empty fails the seed, wherever the run starts."""
+    files = {
+        "1_a.sql": "create table public.t (x int);\nselect set_config('search_path', '', false);",
+        SEED: "insert into t values (1);",
+    }
+    await apply_to(supabase, project_of(files, no_seed=True))
+    project = project_of(files)
+    with pytest.raises(MigrationFailed) as caught:
+        await apply_to(supabase, project, start_at=2)
+    assert (caught.value.facts["file"], caught.value.facts["sqlstate"]) == (SEED, "42P01")
+    assert "search_path" in caught.value.hint
+
+
 async def test_pending_migrations(supabase: SupabaseCluster) -> None:
     """Only what is not recorded runs; what would be inserted is refused unless asked for; so is a lost
     file.

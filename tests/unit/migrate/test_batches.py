@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toft.migrate.batches import Batch, Mode, decide_sending, strip_comments
+from toft.migrate.batches import Batch, Mode, decide_sending, session_settings, strip_comments
 from toft.migrate.split import split
 
 
@@ -55,6 +55,26 @@ def shape(text: str) -> tuple[Mode, list[str]]:
 def test_batches(text: str, mode: Mode, batches: list[str]) -> None:
     """Marker first, then the file's own transactions, then the statements that must be alone."""
     assert shape(text) == (mode, batches)
+
+
+def test_settings_of_the_session() -> None:
+    """What the seeds meet: SET, RESET and set_config, but not what ends before, nor roles."""
+    text = """
+        set search_path = ''; SET SESSION statement_timeout TO 0; set local x = 1;
+        set constraints all deferred; set role anon; set session role anon;
+        set session authorization anon; set transaction read only; reset role; reset all;
+        set session characteristics as transaction read only; reset session authorization;
+        -- why
+        SELECT pg_catalog.set_config('search_path', '', false); select set_config('a.b', 'c', false);
+        select 1; settle; do $$ begin set x = 1; end $$
+    """
+    assert session_settings(split(text)) == [
+        "set search_path = ''",
+        "SET SESSION statement_timeout TO 0",
+        "reset all",
+        "SELECT pg_catalog.set_config('search_path', '', false)",
+        "select set_config('a.b', 'c', false)",
+    ]
 
 
 def test_the_history_row_has_a_batch() -> None:
