@@ -245,6 +245,12 @@ class Daemon:
             context.estate.change(backend.id, wish=Wish.GONE)
         return len(idle)
 
+    def _is_in_hands(self, backend: Backend) -> bool:
+        """Whether it is just being handed over. One that stands on the shelf is taken away from there."""
+        return self._actor.was_offered(backend.id) and not self._context.pool.withdraw(
+            backend.template_key, backend.id
+        )
+
     def _is_pressed(self, is_pressed: bool) -> None:
         self._supply.is_pressed = is_pressed
         self._context.tell(MemoryPressure(is_pressed=is_pressed))
@@ -252,16 +258,6 @@ class Daemon:
 
     async def _find_engines(self) -> None:
         """Ahead of the first who asks; a fault is told to that one."""
-    def _is_in_hands(self, backend: Backend) -> bool:
-        """Whether it is just being handed over. One that stands on the shelf is taken away from there."""
-        return self._actor.was_offered(backend.id) and not self._context.pool.withdraw(
-            backend.template_key, backend.id
-        )
-
-    def _wake_backend(self, backend_id: BackendId) -> None:
-        wake(self._context, backend_id)
-        self._patrol.notice()
-
         with suppress(ToftError):
             await self._context.engines.all()
 
