@@ -144,7 +144,7 @@ class RunningDaemon:
                     if (await self.ask("GET", "/v1/hello")).json["pid"] == self.process.pid:
                         return
                 if self.process.poll() is not None:
-                    raise AssertionError(f"toftd ended: {self.words()}")
+                    raise AssertionError(f"toftd ended: {self.said()[-4000:]}")
                 await asyncio.sleep(0.01)
 
     async def kill(self) -> None:
@@ -169,9 +169,9 @@ class RunningDaemon:
         await self.gone()
         return answer.json
 
-    def words(self) -> str:
-        """The end of its log."""
-        return self.log.read_text(errors="replace")[-4000:] if self.log.exists() else "(no log)"
+    def said(self) -> str:
+        """Its log."""
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
 
     # Talking to it.
 
@@ -255,7 +255,7 @@ class RunningDaemon:
     async def event(self, pattern: str, *, count: int = 1) -> None:
         """Wait until so many lines of the log match."""
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while len(re.findall(pattern, self.log.read_text(errors="replace"))) < count:
+            while len(re.findall(pattern, self.said())) < count:
                 await asyncio.sleep(0.01)
 
     async def until_gone(self, lease: dict[str, Any]) -> None:
@@ -265,6 +265,7 @@ class RunningDaemon:
     def processes(self) -> list[str]:
         """Command lines of living processes that belong to this home: by words, environment or folder."""
         mark = str(self.root)
+        ours = f"TOFT_HOME={self.home}".encode()
         found: list[str] = []
         for path in Path("/proc").iterdir():
             if not path.name.isdigit() or int(path.name) == os.getpid():

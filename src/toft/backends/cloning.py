@@ -10,6 +10,7 @@ from toft.engine.clone import clone
 from toft.engine.template import Template, load_template
 from toft.errors.backend import DiskFull
 from toft.errors.engine import TemplateFailed
+from toft.host.files import remove_tree
 from toft.protocol.worker import Secrets
 from toft.world import SystemClock, SystemEntropy
 
@@ -24,6 +25,7 @@ def clone_template(chore: CloneTemplate) -> Secrets:
     if template is None:
         raise TemplateFailed(engine=chore.key, cause="it is not there any more")
     _known[chore.key] = template
+    remove_tree(chore.folder)  # what an attempt that was cut off has left
     try:
         chore.folder.mkdir(mode=0o711)
         chore.folder.chmod(0o711)  # its user passes through to `pgdata`; nobody lists it

@@ -11,6 +11,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
@@ -44,6 +45,10 @@ LANES: dict[LaneName, Lane] = {
 }
 
 
+class JobLost(Exception):
+    """A job process died with a chore in hand."""
+
+
 class Jobs:
     """All lanes. `argv` starts a job process; the lane's name and a number are added to it."""
 
@@ -54,16 +59,21 @@ class Jobs:
         self._tell = tell
         self._lanes: dict[LaneName, list[_Job]] = {name: [] for name in LANES}
         self._is_closed = False
+        #: called when a job process died with a chore in hand
+        self.lost: Callable[[LaneName], None] = lambda _lane: None
 
     async def run[T](self, chore: Chore, answer: type[T], report: Report | None = None) -> T:
-        """Have a chore done. Raises what it raised, or a plain error when its process died.
+        """Have a chore done. Raises what it raised.
 
-        A caller that is cancelled leaves the chore to its process; nobody hears of its end.
+        When its process dies it is begun once more by another: chores can be repeated. A caller that is
+        cancelled leaves the chore to its process; nobody hears of its end.
         """
-        if self._is_closed:
-            raise ToftError(cause="the daemon is stopping")
-        raw = await self._job(chore.lane).ask(chore, report)
-        return decode(raw, answer)
+        for _ in range(2):
+            if self._is_closed:
+                raise ToftError(cause="the daemon is stopping")
+            with suppress(JobLost):
+                return decode(await self._job(chore.lane).ask(chore, report), answer)
+        raise ToftError(cause=f"a job process of the lane `{chore.lane}` ended twice")
 
     def warm(self, lane: LaneName) -> None:
         """Start the lane's first process now, for a caller who will come."""
@@ -98,6 +108,7 @@ class Jobs:
             self._lanes[lane].remove(job)
             if lost and not self._is_closed:
                 self._tell(JobDied(lane=lane, jobs=lost))
+                self.lost(lane)
 
         job.open(ended)
         self._lanes[lane].append(job)
@@ -204,7 +215,7 @@ class _Job(asyncio.Protocol):
         lost, self._pending = self._pending, {}
         for pending in lost.values():
             if not pending.result.done():
-                pending.result.set_exception(ToftError(cause="its job process ended"))
+                pending.result.set_exception(JobLost())
         self._ended(len(lost))
 
     def _send(self, line: bytes) -> None:

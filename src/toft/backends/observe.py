@@ -25,6 +25,7 @@ from toft.leases import lifecycle
 from toft.protocol.lease import GRACE_SECONDS
 
 _BOOT = "boot"
+_HALF_MADE = "templates/.building-*/pgdata"
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -51,7 +52,7 @@ def adopt(context: Context, boot_id: str, attached: Mapping[str, tuple[int, int]
         _give_grace(context)
     else:
         end_all(context, lifecycle.REBOOTED)
-    working = _working_processes(context)
+    working = _working_processes(context, "backends/*/pgdata", "trash/.*/pgdata", _HALF_MADE)
     for backend in backends:
         _see(context, backend, attached, working.pop(context.places.data(backend.id), []))
     cleaned = _end_strays(working)
@@ -59,6 +60,16 @@ def adopt(context: Context, boot_id: str, attached: Mapping[str, tuple[int, int]
     _end_orphaned_leases(context)
     context.trash.find()
     return Found(backends=len(backends), leases=len(context.leases.live()), cleaned=cleaned)
+
+
+def clear_half_made(context: Context) -> None:
+    """End what builders that died have left running, and throw away what they had begun."""
+    at_work = {process.pid for pid in context.jobs.pids() for process in processes.descendants(pid)}
+    for family in _working_processes(context, _HALF_MADE).values():
+        _end_strays({Path(): [process for process in family if process.pid not in at_work]})
+    if not context.templates.is_building():
+        for path in context.places.home.glob(_HALF_MADE):
+            context.trash.throw(path.parent)
 
 
 def _remember_boot(context: Context, boot_id: str) -> bool:
@@ -110,10 +121,10 @@ def _see(
         processes.send(process, signal.SIGKILL)
 
 
-def _working_processes(context: Context) -> dict[Path, list[Process]]:
+def _working_processes(context: Context, *patterns: str) -> dict[Path, list[Process]]:
     """Processes whose working directory is a data directory of this home, by that directory."""
     places: dict[tuple[int, int], Path] = {}
-    for pattern in ("backends/*/pgdata", "trash/*/pgdata", "templates/.*/pgdata"):
+    for pattern in patterns:
         for path in context.places.home.glob(pattern):
             with suppress(OSError):
                 status = path.stat()

@@ -7,6 +7,7 @@ is removed while somebody waits for a backend.
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -46,10 +47,15 @@ class Trash:
         self._waiting: list[Path] = []
 
     def throw(self, path: Path) -> None:
-        """Move a directory here; fine when there is none."""
-        target = self._folder / f"{path.name}.{self._entropy.bytes(4).hex()}"
+        """Move a directory here; fine when there is none. One on another disk waits beside its place."""
+        name = f".{path.name}.{self._entropy.bytes(4).hex()}"
         with suppress(FileNotFoundError):
-            path.rename(target)
+            try:
+                target = path.rename(self._folder / name)
+            except OSError as error:
+                if error.errno != errno.EXDEV:
+                    raise
+                target = path.rename(path.with_name(name))
             self._note([target])
 
     def find(self) -> None:

@@ -222,6 +222,8 @@ class Workers:
                 greeting = await link.hello(self._version)
         except BaseException:
             processes.kill_tree(process)
+            await processes.wait_gone(process)
+            self._forget(number)
             raise
         self._welcome(Worker(number, process, link, greeting.version == self._version, set()), adopted=False)
 

@@ -123,8 +123,9 @@ class Daemon:
         self._workers.see = lambda backend_id, attachment: context.estate.see(
             backend_id, attachment=attachment
         )
-        self._workers.wake = lambda backend_id: wake(context, backend_id)
+        self._workers.wake = self._wake_backend
         context.templates.made = self._keep_bounds
+        jobs.lost = self._job_lost
         context.leases.began = self._patrol.notice
         self._api = Api(context, self._supply, counters, collect=self.collect, stop=self.stop)
         self._stopped = asyncio.Event()
@@ -218,12 +219,17 @@ class Daemon:
             self._supply.keeps_nothing = False
             self._wake.set()
         projects = context.projects.forget_old(0 if everything else MOST_BUNDLES)
+        observe.clear_half_made(context)
         freed = sum(record.size_bytes for record in gone)
         await context.trash.sweep()
         return Collected(backends=dropped, templates=len(gone), projects=projects, bytes=freed)
 
     def _keep_bounds(self) -> None:
         self._collect_templates()
+
+    def _job_lost(self, lane: str) -> None:
+        if lane == "build":
+            observe.clear_half_made(self._context)
 
     def _collect_templates(self, most: int | None = None) -> list[TemplateRecord]:
         context = self._context
@@ -250,6 +256,10 @@ class Daemon:
         return self._actor.was_offered(backend.id) and not self._context.pool.withdraw(
             backend.template_key, backend.id
         )
+
+    def _wake_backend(self, backend_id: BackendId) -> None:
+        wake(self._context, backend_id)
+        self._patrol.notice()
 
     def _is_pressed(self, is_pressed: bool) -> None:
         self._supply.is_pressed = is_pressed

@@ -10,7 +10,6 @@ from typing import Any
 
 import asyncpg
 import pytest
-
 from tests.kit.fix_daemon import RunningDaemon
 
 
@@ -31,7 +30,7 @@ async def test_a_killed_daemon_ends_no_session(own_toftd: RunningDaemon) -> None
     lease = await own_toftd.take()
     session = await connect(lease)
     await session.execute("create table kept (id int); insert into kept values (1)")
-    postmaster, workers = own_toftd.postmaster(lease), own_toftd.worker_pids()
+    postmaster, workers = own_toftd.postmaster(lease), set(own_toftd.worker_pids())
     await own_toftd.kill()
     assert await session.fetchval("select count(*) from kept") == 1
     another = await connect(lease)
@@ -40,7 +39,8 @@ async def test_a_killed_daemon_ends_no_session(own_toftd: RunningDaemon) -> None
     shown = (await own_toftd.ask("GET", f"/v1/leases/{lease['id']}")).json
     assert (shown["http_port"], shown["password"]) == (lease["http_port"], lease["password"])
     assert await session.fetchval("select count(*) from kept") == 1
-    assert (own_toftd.postmaster(lease), own_toftd.worker_pids()) == (postmaster, workers)
+    assert own_toftd.postmaster(lease) == postmaster
+    assert workers & set(own_toftd.worker_pids())
     await session.close()
 
 
@@ -108,7 +108,6 @@ async def test_rubbish_is_cleared_away(own_toftd: RunningDaemon) -> None:
         (path / "pgdata").mkdir(parents=True)
         (path / "pgdata" / "file").touch()
     await own_toftd.start()
-    await own_toftd.event("trash.swept") if own_toftd.environ.get("TOFT_LOG_LEVEL") == "debug" else None
     await own_toftd.take()
     assert not [path for path in rubbish if path.exists() and path.parent.name != "trash"]
     answer = await own_toftd.ask("POST", "/v1/gc", {})
@@ -206,7 +205,9 @@ async def test_after_a_reboot_backends_are_discarded(own_toftd: RunningDaemon) -
     await own_toftd.start()
     lease = await own_toftd.take()
     await own_toftd.kill()
-    [line] = [line for line in own_toftd.processes() if "postgres -D" in line and lease["backend_id"] in line][:1]
+    [line] = [
+        line for line in own_toftd.processes() if "postgres -D" in line and lease["backend_id"] in line
+    ][:1]
     os.kill(int(line.partition(":")[0]), signal.SIGKILL)
     import sqlite3
 

@@ -18,8 +18,7 @@ MOST_PORT_TRIES = 20
 
 
 async def clone(context: Context, backend: Backend) -> None:
-    """Copy the template. What an attempt that was cut off left in the way goes first."""
-    context.trash.throw(context.places.backend(backend.id))
+    """Copy the template, in a job process, which makes its secrets too."""
     chore = CloneTemplate(
         templates=context.places.templates,
         key=backend.template_key,
