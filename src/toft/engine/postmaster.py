@@ -277,8 +277,13 @@ def _find(launched: int) -> Running:
 
 
 def _launcher(running: Running) -> Process | None:
-    """The bubblewrap that waits for this postmaster, if there is one."""
+    """The bubblewrap that waits for this postmaster, if there is one: the leader of its process group.
+
+    (We may be in somebody's sandbox ourselves, whose own bubblewrap adopts orphans.)
+    """
     parent = processes.parent(running.pid)
     if parent is None or processes.name(parent.pid) != LAUNCHER:
         return None
-    return parent
+    with suppress(ProcessLookupError):
+        return parent if os.getpgid(running.pid) == parent.pid else None
+    return None

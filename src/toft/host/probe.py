@@ -52,7 +52,7 @@ def choose_method() -> Method:
     """The strongest confinement that works here."""
     if _bubblewrap().is_there:
         return "bubblewrap"
-    return "setpriv" if os.geteuid() == 0 and tool("setpriv") else "none"
+    return "setpriv" if os.geteuid() == 0 and _setpriv().is_there else "none"
 
 
 def _bubblewrap() -> Finding:
@@ -79,7 +79,7 @@ def _bubblewrap() -> Finding:
     if answer.status == 0:
         return Finding(name, True, wrapper)
     cause = answer.errors.strip() or f"it ended with status {answer.status}"
-    return Finding(name, False, cause, "allow unprivileged user namespaces, or run the daemon as root")
+    return Finding(name, False, cause, None if uid is not None else _allow_user_namespaces())
 
 
 def _user_namespaces() -> Finding:
@@ -91,14 +91,30 @@ def _user_namespaces() -> Finding:
     answer = processes.run(confine(walls, [unshare, "--user", "--map-root-user", true]), seconds=10)
     if answer.status == 0:
         return Finding(name, True, "any user may make one")
-    return Finding(name, False, answer.errors.strip(), "sysctl -w user.max_user_namespaces=10000")
+    return Finding(name, False, answer.errors.strip(), _allow_user_namespaces())
+
+
+def _allow_user_namespaces() -> str | None:
+    """The command for the switch that forbids them, of those that distributions have."""
+    for switch, forbids, allows in (
+        ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
+        ("kernel.unprivileged_userns_clone", "0", "1"),
+        ("user.max_user_namespaces", "0", "10000"),
+    ):
+        path = Path("/proc/sys", *switch.split("."))
+        if path.exists() and path.read_text().strip() == forbids:
+            return f"sysctl -w {switch}={allows}"
+    return None
 
 
 def _setpriv() -> Finding:
-    path = tool("setpriv")
-    if path is not None:
-        return Finding("setpriv", True, path)
-    return Finding("setpriv", False, "not installed", "apt-get install util-linux")
+    """As root by becoming somebody else."""
+    path, true = tool("setpriv"), tool("true")
+    if path is None or true is None:
+        return Finding("setpriv", False, "not installed", "apt-get install util-linux")
+    walls = Confinement(method="setpriv", uid=_NOBODY if os.geteuid() == 0 else None, setpriv=path)
+    answer = processes.run(confine(walls, [true]), seconds=10)
+    return Finding("setpriv", answer.status == 0, answer.errors.strip() or path)
 
 
 def _sharing(home: Path) -> Finding:
