@@ -19,7 +19,7 @@ needs: setup
 
 check: setup ## format, lint, types, floors, generated files: under half a minute
 	.venv/bin/ruff format --check --quiet . && .venv/bin/ruff check --quiet .
-	.venv/bin/basedpyright --level error && .venv/bin/lint-imports --no-timing
+	.venv/bin/basedpyright && .venv/bin/lint-imports --no-logo
 	$(PY) tools/reference.py --check
 
 fix: setup ## format, and mend what can be mended safely
@@ -43,7 +43,7 @@ generate: setup ## rebuild docs/reference from the code
 
 docs: setup ## the manual as a site, in site/
 	$(PY) -m pip install --quiet --constraint constraints.txt --group docs
-	$(PY) -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 
 wheel: setup ## dist/toft-*.whl
 	$(PY) -m pip wheel --quiet --no-deps --wheel-dir dist .
