@@ -99,16 +99,19 @@ def decide_elevation(statement: str, *, has_createrole: bool) -> Elevation | Ref
         return Refusal(str(refusal))
 
 
-def custom_parameters(statements: Iterable[str]) -> list[str]:
-    """The `app.*` settings that statements give to databases and roles: they need a grant before that."""
-    found: dict[str, None] = {}
-    for statement in statements:
+def custom_parameters(statements: Iterable[str]) -> dict[str, int]:
+    """The `app.*` settings that statements give to databases and roles: they need a grant before that.
+
+    Name → position of the first statement that names it.
+    """
+    found: dict[str, int] = {}
+    for index, statement in enumerate(statements):
         body = strip_comments(statement)
         if _SETTING_SIGN.match(body):
             said = parse_statement(body)
             if isinstance(said, SetParameter | AlterRoleSet) and said.parameter:
-                found[said.parameter.lower()] = None
-    return [name for name in found if _CUSTOM_NAME.fullmatch(name)]
+                found.setdefault(said.parameter.lower(), index)
+    return {name: index for name, index in found.items() if _CUSTOM_NAME.fullmatch(name)}
 
 
 def _elevate(said: Said) -> Elevation | None:

@@ -33,6 +33,8 @@ STRICTER = {
     "transaction_left_open": "the file begins a transaction here and does not end it",
 }
 
+REALISTIC = sorted(folder.name for folder in PROJECTS.iterdir() if folder.is_dir() and folder != TRICKY)
+
 
 def cases() -> list[str]:
     return sorted(folder.name for folder in TRICKY.iterdir() if folder.is_dir())
@@ -90,6 +92,21 @@ async def test_toft_does_what_the_cli_does(supabase_templates: SupabaseTemplates
         assert {"failure": failure, **await state(cluster)} == expected
     finally:
         await supabase_templates.stop(cluster)
+
+
+@pytest.mark.skipif(not supabase_cli.EXECUTABLE, reason="SUPABASE_CLI names no Supabase CLI")
+@pytest.mark.parametrize("name", REALISTIC)
+async def test_realistic_projects(supabase_templates: SupabaseTemplates, name: str, tmp_path: Path) -> None:
+    """The CLI applies them as well, and leaves the same history and the same tables."""
+    ours, theirs = await supabase_templates.start(MAJOR), await supabase_templates.start(MAJOR)
+    try:
+        await apply_to(ours, read_project(read_folder(PROJECTS / name)))
+        status, output = await supabase_cli.push(theirs, PROJECTS / name, tmp_path)
+        assert status == 0, output
+        assert await state(ours) == await state(theirs)
+    finally:
+        await supabase_templates.stop(ours)
+        await supabase_templates.stop(theirs)
 
 
 @pytest.mark.skipif(not supabase_cli.EXECUTABLE, reason="SUPABASE_CLI names no Supabase CLI")

@@ -244,7 +244,7 @@ async def test_publications_of_everything(supabase: SupabaseCluster) -> None:
 
 async def test_custom_settings_of_the_database(supabase: SupabaseCluster) -> None:
     """`app.*` settings of old migrations work; those of the server do not."""
-    await apply_to(
+    applied = await apply_to(
         supabase,
         project_of(
             {
@@ -254,6 +254,10 @@ async def test_custom_settings_of_the_database(supabase: SupabaseCluster) -> Non
             }
         ),
     )
+    assert [(entry.line, entry.what) for entry in applied.elevated] == [
+        (2, "set app.my_url"),
+        (3, "set app.other"),
+    ]
     session = await supabase.connect()
     assert await value(session, "select current_setting('app.my_url')") == "http://x"
     error = await failure(supabase, "alter database postgres set log_statement = 'all'")

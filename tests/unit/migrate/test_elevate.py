@@ -207,4 +207,4 @@ def test_custom_parameters() -> None:
             "alter database postgres set search_path = app",
             "select set_config('app.c', '', false)",
         ]
-    ) == ["app.settings.jwt_secret", "app.url", "app.a", "app.b"]
+    ) == {"app.settings.jwt_secret": 0, "app.url": 1, "app.a": 2, "app.b": 3}
