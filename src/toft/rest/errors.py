@@ -44,9 +44,16 @@ class RestError(Exception):
 
     def body(self) -> bytes:
         """The JSON that the client gets: always four keys."""
-        return _encode(
-            {"code": self.code, "details": self.details, "hint": self.hint, "message": self.message}
-        )
+        told = {"code": self.code, "details": self.details, "hint": self.hint, "message": self.message}
+        try:
+            return _encode(told)
+        except UnicodeEncodeError:
+            # What is shown back was not UTF-8 when it came.
+            return _encode({name: _legible(value) for name, value in told.items()})
+
+
+def _legible(value: Any) -> Any:
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 # --- 0xx: the database ----------------------------------------------------------------------------------

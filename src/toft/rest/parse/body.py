@@ -106,7 +106,10 @@ def _form(body: bytes, act: Act, first_slot: int) -> tuple[Payload, bytes, Seque
     pairs = [(name, value or "") for name, value in split_pairs(body.decode("latin-1"))]
     if act is not Act.CALL:
         fields = dict(pairs)
-        return Payload(tuple(sorted(fields)), is_object=True), _encode(fields), ()
+        try:
+            return Payload(tuple(sorted(fields)), is_object=True), _encode(fields), ()
+        except UnicodeEncodeError:
+            raise bad_body("The form is not UTF-8") from None
     keys = tuple(sorted({name for name, _ in pairs}))
     arguments = tuple((name, Operand("", first_slot + at)) for at, (name, _) in enumerate(pairs))
     return Payload(keys, arguments=arguments), b"", [to_bytes(value) for _, value in pairs]

@@ -9,29 +9,31 @@ choice, `attempt` takes the consumption back, `label` renames what was expected.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, cast, overload
+from typing import Any, Final, cast, overload
 
-#: the four kinds of remark, in the order in which they are told
+import msgspec
+
+#: the kinds of remark: a character that stood there, the same as a choice of the grammar, what should have
 SYSTEM: Final = 0
 UNEXPECTED: Final = 1
 EXPECTED: Final = 2
 
 
-class Remark(NamedTuple):
-    """One thing to say about a position: what stood there or what should have."""
+class Remark(msgspec.Struct, frozen=True):
+    """One thing to say about a position. A SYSTEM remark has the bare character, or nothing at the end."""
 
     kind: int
     text: str
 
 
-class Trouble(NamedTuple):
+class Trouble(msgspec.Struct, frozen=True):
     """Remarks about one position; none at all when there is nothing to complain about."""
 
     at: int
     remarks: tuple[Remark, ...]
 
 
-class Outcome[T](NamedTuple):
+class Outcome[T](msgspec.Struct, frozen=True):
     """What a parser did: its value and the position behind it, or failure and a value that means nothing."""
 
     is_ok: bool
@@ -53,23 +55,24 @@ class GrammarError(Exception):
         self.details = details
 
 
-def _calm(at: int) -> Trouble:
-    return Trouble(at, ())
+#: nothing to complain about, wherever
+_CALM: Final = Trouble(0, ())
+_AT_END: Final = Remark(SYSTEM, "")
 
 
 def _merge(first: Trouble, second: Trouble) -> Trouble:
-    if not second.remarks and first.remarks:
+    if not second.remarks:
         return first
-    if not first.remarks and second.remarks:
+    if not first.remarks:
         return second
     if first.at != second.at:
         return first if first.at > second.at else second
     return Trouble(first.at, first.remarks + second.remarks)
 
 
-def _expecting(trouble: Trouble, what: str) -> Trouble:
-    kept = tuple(remark for remark in trouble.remarks if remark.kind != EXPECTED)
-    return Trouble(trouble.at, (Remark(EXPECTED, what), *kept))
+def _expecting(trouble: Trouble, what: Remark) -> Trouble:
+    kept = [remark for remark in trouble.remarks if remark.kind != EXPECTED]
+    return Trouble(trouble.at, (what, *kept))
 
 
 def _quoted(text: str) -> str:
@@ -86,30 +89,28 @@ def _shown(char: str) -> str:
     return char if " " <= char < "\x7f" else f"\\{ord(char)}"
 
 
-def _refuse(at: int, found: str, expected: str | None) -> Outcome[Any]:
-    remarks: tuple[Remark, ...] = (Remark(SYSTEM, found),)
-    if expected is not None:
-        remarks = (Remark(EXPECTED, expected), *remarks)
-    return Outcome(False, False, None, at, Trouble(at, remarks))
+def _refuse(text: str, at: int, expected: Remark | None, *, after: int = 0) -> Outcome[Any]:
+    """Failure at `at`, where the character `after` places further was not to be had."""
+    found = _AT_END if at + after >= len(text) else Remark(SYSTEM, text[at + after])
+    remarks = (found,) if expected is None else (expected, found)
+    return Outcome(False, after > 0, None, at, Trouble(at, remarks))
 
 
 def satisfy(accept: Callable[[str], bool], expected: str | None = None) -> Parser[str]:
     """One character that `accept` likes."""
+    wanted = None if expected is None else Remark(EXPECTED, expected)
 
     def parse(text: str, at: int) -> Outcome[str]:
-        if at >= len(text):
-            return _refuse(at, "", expected)
-        char = text[at]
-        if accept(char):
-            return Outcome(True, True, char, at + 1, _calm(at + 1))
-        return _refuse(at, _quoted(char), expected)
+        if at < len(text) and accept(text[at]):
+            return Outcome(True, True, text[at], at + 1, _CALM)
+        return _refuse(text, at, wanted)
 
     return parse
 
 
 def char(wanted: str) -> Parser[str]:
     """Exactly this character."""
-    return satisfy(lambda found: found == wanted, _quoted(wanted))
+    return satisfy(wanted.__eq__, _quoted(wanted))
 
 
 def none_of(excluded: str) -> Parser[str]:
@@ -119,7 +120,7 @@ def none_of(excluded: str) -> Parser[str]:
 
 def one_of(included: str) -> Parser[str]:
     """One of these characters."""
-    return satisfy(lambda found: found in included)
+    return satisfy(included.__contains__)
 
 
 any_char: Parser[str] = satisfy(lambda _: True)
@@ -128,23 +129,22 @@ digit: Parser[str] = satisfy(lambda found: found.isdigit(), "digit")
 
 def string(wanted: str) -> Parser[str]:
     """Exactly this text. It fails consuming when only its beginning is there."""
+    expected = Remark(EXPECTED, _quoted(wanted))
 
     def parse(text: str, at: int) -> Outcome[str]:
         if text.startswith(wanted, at):
-            return Outcome(True, True, wanted, at + len(wanted), _calm(at + len(wanted)))
+            return Outcome(True, True, wanted, at + len(wanted), _CALM)
         matched = 0
         while at + matched < len(text) and text[at + matched] == wanted[matched]:
             matched += 1
-        found = _quoted(text[at + matched]) if at + matched < len(text) else ""
-        refused = _refuse(at, found, _quoted(wanted))
-        return refused._replace(consumed=matched > 0)
+        return _refuse(text, at, expected, after=matched)
 
     return parse
 
 
 def nothing[T](value: T) -> Parser[T]:
     """Succeeds at once with `value`."""
-    return lambda _, at: Outcome(True, False, value, at, _calm(at))
+    return lambda _, at: Outcome(True, False, value, at, _CALM)
 
 
 @overload
@@ -186,7 +186,7 @@ def sequence(*parsers: Parser[Any], build: Callable[..., Any]) -> Parser[Any]:
     def parse(text: str, at: int) -> Outcome[Any]:
         values: list[Any] = []
         consumed = False
-        trouble = _calm(at)
+        trouble = _CALM
         for parser in parsers:
             outcome = parser(text, at)
             if outcome.consumed:
@@ -208,7 +208,9 @@ def guarded[T](parser: Parser[T], accept: Callable[[T], bool]) -> Parser[T]:
 
     def parse(text: str, at: int) -> Outcome[T]:
         outcome = parser(text, at)
-        return outcome._replace(is_ok=False) if outcome.is_ok and not accept(outcome.value) else outcome
+        if not outcome.is_ok or accept(outcome.value):
+            return outcome
+        return Outcome(False, outcome.consumed, outcome.value, outcome.at, outcome.trouble)
 
     return parse
 
@@ -229,14 +231,14 @@ def choice[T](*parsers: Parser[T]) -> Parser[T]:
     """The first that does not fail at once."""
 
     def parse(text: str, at: int) -> Outcome[T]:
-        trouble = _calm(at)
+        trouble = _CALM
         for parser in parsers:
             outcome = parser(text, at)
             if outcome.consumed:
                 return outcome
             trouble = _merge(trouble, outcome.trouble)
             if outcome.is_ok:
-                return outcome._replace(trouble=trouble)
+                return Outcome(True, False, outcome.value, outcome.at, trouble)
         return Outcome(False, False, cast("T", None), at, trouble)
 
     return parse
@@ -247,19 +249,23 @@ def attempt[T](parser: Parser[T]) -> Parser[T]:
 
     def parse(text: str, at: int) -> Outcome[T]:
         outcome = parser(text, at)
-        return outcome if outcome.is_ok else outcome._replace(consumed=False)
+        if outcome.is_ok or not outcome.consumed:
+            return outcome
+        return Outcome(False, False, outcome.value, outcome.at, outcome.trouble)
 
     return parse
 
 
 def label[T](parser: Parser[T], what: str) -> Parser[T]:
     """`parser`; when it consumed nothing, `what` is what was expected."""
+    expected = Remark(EXPECTED, what)
 
     def parse(text: str, at: int) -> Outcome[T]:
         outcome = parser(text, at)
         if outcome.consumed or (outcome.is_ok and not outcome.trouble.remarks):
             return outcome
-        return outcome._replace(trouble=_expecting(outcome.trouble, what))
+        trouble = _expecting(outcome.trouble, expected)
+        return Outcome(outcome.is_ok, False, outcome.value, outcome.at, trouble)
 
     return parse
 
@@ -318,7 +324,7 @@ def look_ahead[T](parser: Parser[T]) -> Parser[T]:
 
     def parse(text: str, at: int) -> Outcome[T]:
         outcome = parser(text, at)
-        return Outcome(True, False, outcome.value, at, _calm(at)) if outcome.is_ok else outcome
+        return Outcome(True, False, outcome.value, at, _CALM) if outcome.is_ok else outcome
 
     return parse
 
@@ -348,7 +354,7 @@ def _quoted_char(value: str) -> str:
 def _nothing_left(text: str, at: int) -> Outcome[None]:
     """As `not_followed_by`, but the trouble is where the rest begins."""
     if at >= len(text):
-        return Outcome(True, False, None, at, Trouble(at, (Remark(SYSTEM, ""),)))
+        return Outcome(True, False, None, at, Trouble(at, (_AT_END,)))
     return Outcome(False, False, None, at, Trouble(at, (Remark(UNEXPECTED, _quoted_char(text[at])),)))
 
 
@@ -392,7 +398,7 @@ def _tell(trouble: Trouble) -> str:
     }
     parts: list[str] = []
     if said[SYSTEM] and not said[UNEXPECTED]:
-        parts.append(f"unexpected {said[SYSTEM][0] or 'end of input'}")
+        parts.append(f"unexpected {_quoted(said[SYSTEM][0]) if said[SYSTEM][0] else 'end of input'}")
     for word, texts in (("unexpected", said[UNEXPECTED]), ("expecting", said[EXPECTED])):
         distinct = list(dict.fromkeys(text for text in texts if text))
         if distinct:

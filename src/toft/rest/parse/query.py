@@ -194,7 +194,13 @@ def _first(parts: Sequence[Part], kind: str) -> str | None:
 
 def _select(parts: Sequence[Part]) -> tuple[SelectItem, ...]:
     text = _first(parts, "select")
-    return tuple(_run(select_grammar.select_items, "select parameter", "*" if text is None else text))
+    return _select_items("*" if text is None else text)
+
+
+@functools.lru_cache(512)
+def _select_items(text: str) -> tuple[SelectItem, ...]:
+    """An app has few selects and many filters for each."""
+    return tuple(_run(select_grammar.select_items, "select parameter", text))
 
 
 def _names(parts: Sequence[Part], kind: str, what: str) -> tuple[str, ...] | None:
