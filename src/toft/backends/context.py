@@ -69,7 +69,7 @@ class Context(msgspec.Struct, kw_only=True):
     """All parts.
 
     watches: a task per running postmaster, which waits for its end. woken: when a sleeper's first connection
-    asked for it.
+    asked for it. is_closing: nothing is handed over any more.
     """
 
     places: Places
@@ -92,3 +92,4 @@ class Context(msgspec.Struct, kw_only=True):
     tell: Telemetry
     watches: dict[BackendId, asyncio.Task[None]] = {}
     woken: dict[BackendId, float] = {}
+    is_closing: bool = False

@@ -111,6 +111,12 @@ class Estate:
             self._dropped.clear()
             await self._dropped.wait()
 
+    async def wait_all_leased(self) -> None:
+        """Return when nothing is left but what serves a lease."""
+        while any(backend.wish is Wish.GONE or not backend.is_leased for backend in self._backends.values()):
+            self._dropped.clear()
+            await self._dropped.wait()
+
     def is_port_taken(self, port: int) -> bool:
         """Whether the port is a backend's."""
         return port in self._ports

@@ -17,6 +17,7 @@ from toft.backends import keep
 from toft.backends.acts import create
 from toft.backends.backend import Attachment, Backend, Wish
 from toft.backends.context import Context
+from toft.backends.places import Places
 from toft.engine import postmaster
 from toft.host import processes
 from toft.host.files import remove_tree
@@ -147,6 +148,11 @@ def _end_strays(working: Mapping[Path, list[Process]]) -> int:
     return len(strays)
 
 
+def builders_sockets(places: Places) -> list[Path]:
+    """Socket folders of clusters that are, or were, made into templates."""
+    return list(places.run.glob("t" + "[0-9a-f]" * 12))
+
+
 def _clean_folders(context: Context, known: set[str]) -> int:
     """Throw away folders of backends that have no record, and their sockets."""
     cleaned = 0
@@ -158,4 +164,7 @@ def _clean_folders(context: Context, known: set[str]) -> int:
         if path.name not in known:
             remove_tree(path)
             cleaned += 1
+    for path in builders_sockets(context.places):
+        remove_tree(path)
+        cleaned += 1
     return cleaned

@@ -17,6 +17,7 @@ from toft.backends.jobs import Report
 from toft.backends.numbers import new_credential, new_lease_id
 from toft.backends.recipe import Recipe, question_of
 from toft.errors.backend import BackendFailed
+from toft.errors.daemon import DaemonUnreachable
 from toft.ids import BackendId
 from toft.leases import lifecycle
 from toft.leases.lease import Lease
@@ -110,9 +111,13 @@ def _hand_over(
 def _give_back(context: Context, recipe: Recipe, backend_id: BackendId) -> None:
     """Nobody knows this backend yet: the next one may have it, if it is well."""
     backend = context.estate.get(backend_id)
-    if backend is not None and backend.wish is Wish.STARTED:
-        context.pool.offer(recipe.key, backend_id)
-        context.estate.touch(backend_id)
+    if backend is None or backend.wish is not Wish.STARTED:
+        return
+    if context.is_closing:
+        context.estate.change(backend_id, wish=Wish.GONE)
+        return
+    context.pool.offer(recipe.key, backend_id)
+    context.estate.touch(backend_id)
 
 
 def digest_credential(credential: str) -> str:
@@ -123,6 +128,8 @@ def digest_credential(credential: str) -> str:
 def _well(context: Context, backend_id: BackendId) -> Backend:
     """The backend that is about to be handed over, if it is still wished for."""
     backend = context.estate.get(backend_id)
+    if context.is_closing:
+        raise DaemonUnreachable(cause="it is stopping")
     if backend is None or backend.wish is not Wish.STARTED:
         raise BackendFailed(cause="it went away while it was handed over")
     return backend

@@ -180,15 +180,16 @@ class Daemon:
         """Let go of everything that no lease needs; with `purge` of everything. The daemon ends after it."""
         context = self._context
         self._api.is_stopping = True
+        self._supply.is_closed = True
+        context.is_closing = True
         if purge:
             observe.end_all(context, lifecycle.PURGED)
-        self._supply.is_closed = True
         for kind in context.pool.kinds():
             context.pool.fail(kind, DaemonUnreachable(cause="it is stopping"), everyone=True)
         self._discard_pool()
         with suppress(TimeoutError):
             async with asyncio.timeout(STOP_SECONDS):
-                await context.estate.wait_none_going()
+                await context.estate.wait_all_leased()
         self.leases_left = len(context.leases.live())
         context.leases.close_streams()
         await context.templates.close()
@@ -278,7 +279,12 @@ class Daemon:
     def _remove_files(self) -> None:
         """All that this home holds, but for what is not ours: a config.toml that the user wrote."""
         places = self._context.places
-        for path in (*places.contents, *places.run.glob("worker-*.sock"), places.sockets):
+        for path in (
+            *places.contents,
+            *places.run.glob("worker-*.sock"),
+            *observe.builders_sockets(places),
+            places.sockets,
+        ):
             remove_tree(path)
 
     async def _close(self, listener: Listener) -> None:
