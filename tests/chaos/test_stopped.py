@@ -105,7 +105,7 @@ async def test_purge_takes_what_was_left_for_the_next(own_cli: RealCli, own_toft
 
 
 async def test_collecting_rubbish(own_cli: RealCli, own_toftd: RunningDaemon) -> None:
-    """`toft gc --templates` keeps only what leases need: no pool, no trash, no project, no unused template."""
+    """`toft gc --templates` keeps only what leases need: no pool, trash, project or unused template."""
     await own_toftd.start()
     own_cli.write({"1_a.sql": "create table a (id int);"})
     lease = own_cli.json("lease", "create")

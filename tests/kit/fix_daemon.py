@@ -358,7 +358,7 @@ def shared_toftd(toftd_root: Path) -> Iterator[RunningDaemon]:
         yield running
         asyncio.run(running.purge())
     finally:
-        _clear_away(running)
+        clear_away(running)
 
 
 @pytest.fixture
@@ -376,10 +376,10 @@ async def own_toftd(toftd_root: Path) -> AsyncIterator[RunningDaemon]:
         yield running
         await running.purge()
     finally:
-        _clear_away(running)
+        clear_away(running)
 
 
-def _clear_away(running: RunningDaemon) -> None:
+def clear_away(running: RunningDaemon) -> None:
     """After a failed test: end and remove what it left. Nothing to do after a good one."""
     if running.process is not None:
         running.process.kill()

@@ -1,0 +1,165 @@
+"""Projects as they lie on real disks, half-broken ones too, by `toft run` and `toft lease create`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from typing import Any
+
+import asyncpg
+import pytest
+from tests.kit.fix_daemon import RunningDaemon
+from tests.kit.real_cli import RealCli
+
+
+async def query(lease: dict[str, Any], sql: str) -> Any:
+    session = await asyncpg.connect(
+        host=lease["host"], port=lease["db_port"], user="postgres", password=lease["password"], ssl=False
+    )
+    try:
+        return await session.fetchval(sql)
+    finally:
+        await session.close()
+
+
+def templates(daemon: RunningDaemon) -> set[str]:
+    """What there is of templates, half-made ones too."""
+    return set(os.listdir(daemon.home / "templates"))
+
+
+async def test_a_second_lease_applies_nothing(cli: RealCli, toftd: RunningDaemon) -> None:
+    """The first lease of a project runs its files and leaves a template; the next one starts from that."""
+    cli.write(
+        {
+            "1_a.sql": "create table ran as select clock_timestamp() as at;",
+            "supabase/seed.sql": "insert into ran values (clock_timestamp());",
+        }
+    )
+    first = cli.json("lease", "create")
+    second = cli.json("lease", "create")
+    assert (first["template"]["was_cached"], first["template"]["applied"]) == (False, 2)
+    assert (second["template"]["was_cached"], second["template"]["applied"]) == (True, 0)
+    assert second["template"]["key"] == first["template"]["key"]
+    times = "select string_agg(at::text, ' ' order by at) from ran"
+    assert await query(first, times) == await query(second, times)
+    await query(first, "insert into ran values (now()) returning 1")
+    assert await query(second, "select count(*) from ran") == 2
+
+
+async def test_a_new_migration_is_all_that_is_applied(cli: RealCli, toftd: RunningDaemon) -> None:
+    """A migration that is added at the end runs alone, on top of what the others left."""
+    cli.write({"1_a.sql": "create table ran as select clock_timestamp() as at;"})
+    first = cli.json("lease", "create")
+    cli.write({"2_b.sql": "insert into ran values (clock_timestamp());"})
+    second = cli.json("lease", "create")
+    assert (second["template"]["was_cached"], second["template"]["applied"]) == (False, 1)
+    oldest = "select min(at)::text from ran"
+    assert await query(first, oldest) == await query(second, oldest)
+    assert await query(second, "select count(*) from ran") == 2
+
+
+async def test_a_failing_migration_leaves_nothing(cli: RealCli, toftd: RunningDaemon) -> None:
+    """A migration that fails ends the run before the command, says where and why, and leaves no template."""
+    before = templates(toftd)
+    cli.write(
+        {"1_a.sql": "create table a (id int);", "2_b.sql": "\n\nselect 1;\n\ninsert into b values (1);"}
+    )
+    error = cli.refusal("run", "--", "echo", "the command has run")
+    assert error["code"] == "TOFT-PROJECT-MIGRATION"
+    assert error["title"] == (
+        'supabase/migrations/2_b.sql:5: relation "b" does not exist (SQLSTATE 42P01, statement 1)'
+    )
+    assert await toftd.leases() == []
+    assert templates(toftd) == before
+    assert not list(toftd.run.glob("t*/"))
+    assert not [line for line in toftd.processes() if "/templates/" in line]
+    cli.write({"2_b.sql": "create table b (id int);"})
+    assert cli("run", "--", "true").returncode == 0
+
+
+async def test_a_failing_seed_leaves_nothing(cli: RealCli, toftd: RunningDaemon) -> None:
+    """A seed that fails is told like a migration, and no backend comes of it."""
+    cli.write({"1_a.sql": "create table a (id int primary key);"})
+    cli.write({"supabase/seed.sql": "insert into a values (1);\ninsert into a values (1);"})
+    error = cli.refusal("run", "--", "true")
+    assert error["code"] == "TOFT-PROJECT-MIGRATION"
+    assert error["title"].startswith("supabase/seed.sql:2: duplicate key value")
+    assert await toftd.leases() == []
+    assert cli("run", "--no-seed", "--", "true").returncode == 0
+
+
+async def test_a_half_broken_config(cli: RealCli) -> None:
+    """What can be read of config.toml counts, and the rest is said with its line."""
+    cli.write(
+        {
+            "supabase/config.toml": (
+                'project_id = "half"\n[api]\nmax_rows = 2\nschemas = ["public", "graphql_public"\n'
+                "[db.seed]\nenabled = false\n[nonsense]\nx = 1\n[auth]\nsite_url = = 3\n"
+            ),
+            "1_a.sql": "create table a as select generate_series(1, 5) as id; grant select on a to anon;",
+            "supabase/seed.sql": "select 1 / 0;",
+        }
+    )
+    read = "import json, os, urllib.request as u; e = os.environ\n" + (
+        "r = u.Request(e['SUPABASE_URL'] + '/rest/v1/a', headers={'apikey': e['SUPABASE_ANON_KEY']})\n"
+        "print(len(json.load(u.urlopen(r))))"
+    )
+    done = cli("run", "--", sys.executable, "-c", read)
+    assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
+    notes = [line for line in done.stderr.splitlines() if line.startswith("note: ")]
+    assert any("supabase/config.toml:4" in note for note in notes), done.stderr
+    assert any("supabase/config.toml:10" in note for note in notes), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("raw", "place", "cause"),
+    [
+        ("select 'na\u00efve';".encode("latin-1"), "1", "UTF-8"),
+        ("select 1;\n".encode("utf-16"), "1", "UTF-16"),
+        (b"select 1;\n\\connect other\nselect 2;", "2", "\\connect"),
+        (b"create table a (id int);\n\n\\i other.sql\n", "3", "\\i"),
+        (b"create table a (id int);\ncopy a from stdin;\n1\n2\n\\.\n", "2", "COPY"),
+        (b"select 1;\0", "1", "NUL"),
+    ],
+)
+async def test_files_that_are_refused(cli: RealCli, raw: bytes, place: str, cause: str) -> None:
+    """Bytes that are no UTF-8, psql's own commands and COPY FROM stdin are refused with file and line."""
+    cli.write({"1_a.sql": raw})
+    error = cli.refusal("run", "--", "true")
+    assert error["code"] == "TOFT-PROJECT-FILE"
+    assert error["title"].startswith(f"supabase/migrations/1_a.sql:{place}: ")
+    assert cause in error["title"]
+    assert cli("run", "--no-migrations", "--", "true").returncode == 0
+
+
+async def test_files_as_editors_write_them(cli: RealCli) -> None:
+    """A byte order mark and CRLF work, and functions keep the line ends that they were written with."""
+    cli.write({"1_a.sql": "\ufeffcreate table a (text text);\r\ninsert into a values ('x\r\ny');\r\n"})
+    lease = cli.json("lease", "create")
+    assert await query(lease, "select text from a") == "x\r\ny"
+
+
+async def test_a_migration_of_fifty_megabytes(cli: RealCli) -> None:
+    """50 MB in one file are applied; an error at its end is told with its line."""
+    row = "insert into a values (repeat('x', 10), '" + "y" * (1 << 20) + "');\n"
+    cli.write({"1_a.sql": "create table a (short text, long text);\n" + row * 50})
+    lease = cli.json("lease", "create")
+    assert await query(lease, "select sum(length(long)) from a") == 50 << 20
+    cli.write({"1_a.sql": "create table a (short text, long text);\n" + row * 50 + "select nothing;\n"})
+    refused = cli("run", "--", "true")
+    assert refused.returncode == 125
+    assert "error: supabase/migrations/1_a.sql:52: " in refused.stderr
+
+
+async def test_no_project(cli: RealCli) -> None:
+    """Where there is no supabase/ folder the backend is empty, and that is said on stderr."""
+    done = cli(
+        "run",
+        "--",
+        "sh",
+        "-c",
+        'psql "$DATABASE_URL" -Atc "select count(*) from pg_tables where schemaname = \'public\'"',
+    )
+    assert done.stderr == "note: no supabase/ folder here: the backend is empty\n"
+    assert (done.returncode, done.stdout) == (0, "0\n") or shutil.which("psql") is None
