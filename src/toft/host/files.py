@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _FICLONE = 0x40049409
+_LEAST_FREE = 2 << 20
 
 
 def write_atomically(path: Path, content: bytes, mode: int = 0o600) -> None:
@@ -103,6 +104,12 @@ def _remove(path: Path) -> None:
 def _pass_by_what_is_gone(_function: object, _name: str, error: BaseException) -> None:
     if not isinstance(error, FileNotFoundError):
         raise error
+
+
+def is_disk_full(path: Path) -> bool:
+    """Whether so little is left on the disk of `path` that a server would not even start."""
+    status = os.statvfs(path)
+    return status.f_bavail * status.f_frsize < _LEAST_FREE or (status.f_files > 0 and status.f_favail < 16)
 
 
 def tree_bytes(path: Path) -> int:

@@ -2,11 +2,13 @@
 
 Limits are set on ourselves around posix_spawn and taken back after it: a child inherits them from its
 first instruction on, which no call from outside could promise. Only soft limits are touched, since a
-hard one could not be raised again.
+hard one could not be raised again. The one that could stop us meanwhile, memory, is set on ourselves only if
+we are well below it, and otherwise on the child as soon as it is there.
 """
 
 from __future__ import annotations
 
+import os
 import resource
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -14,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+_ROOM_BYTES = 64 << 20
 _OOM_SCORE = Path("/proc/self/oom_score_adj")
 
 
@@ -42,7 +45,7 @@ def inherited(limits: Limits | None) -> Generator[None]:
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_NOFILE: limits.open_files,
         resource.RLIMIT_NPROC: limits.processes,
-        resource.RLIMIT_DATA: limits.data_bytes,
+        resource.RLIMIT_DATA: limits.data_bytes if _leaves_us_room(limits) else None,
     }
     before: list[tuple[int, tuple[int, int]]] = []
     score_before = _raise_oom_score(limits.oom_score)
@@ -61,6 +64,22 @@ def inherited(limits: Limits | None) -> Generator[None]:
         if score_before is not None:
             with suppress(OSError):
                 _OOM_SCORE.write_text(score_before)
+
+
+def impose_memory(limits: Limits | None, pid: int) -> None:
+    """Set the memory limit on a child of ours that could not inherit it."""
+    if limits is not None and limits.data_bytes is not None and not _leaves_us_room(limits):
+        with suppress(OSError):
+            _, hard = resource.prlimit(pid, resource.RLIMIT_DATA)
+            resource.prlimit(pid, resource.RLIMIT_DATA, (limits.data_bytes, hard))
+
+
+def _leaves_us_room(limits: Limits) -> bool:
+    """Whether we could live under the memory limit for a moment."""
+    if limits.data_bytes is None:
+        return False
+    pages = int(Path("/proc/self/statm").read_text().split()[5])
+    return pages * os.sysconf("SC_PAGE_SIZE") + _ROOM_BYTES <= limits.data_bytes
 
 
 def _raise_oom_score(score: int | None) -> str | None:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from toft.host.limits import Limits, inherited
+from toft.host.limits import Limits, impose_memory, inherited
 
 
 class Process(msgspec.Struct, frozen=True):
@@ -52,9 +52,17 @@ def spawn(
     actions += [(os.POSIX_SPAWN_DUP2, fd, fd) for fd in keep]
     try:
         with inherited(limits):
-            return os.posix_spawn(argv[0], list(argv), dict(env), file_actions=actions, setsid=True)
+            pid = os.posix_spawn(argv[0], list(argv), dict(env), file_actions=actions, setsid=True)
+    except BlockingIOError:
+        # In a user namespace the number of processes holds for us too, who have many. Better none then.
+        if limits is None or limits.processes is None:
+            raise
+        fewer = msgspec.structs.replace(limits, processes=None)
+        return spawn(argv, env, output=output, limits=fewer, stdin=stdin, keep=keep)
     finally:
         os.close(null)
+    impose_memory(limits, pid)
+    return pid
 
 
 async def complete(argv: Sequence[str], env: Mapping[str, str], *, output: int) -> int:

@@ -89,6 +89,7 @@ async def test_a_watch_tells_of_each_write(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there_cannot_be_watched(tmp_path: Path) -> None:
     """The error names it, and no descriptor is left open."""
+    Watch(tmp_path).close()
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(FileNotFoundError, match="nothing"):
         Watch(tmp_path / "nothing")
