@@ -30,7 +30,7 @@ unit: setup ## unit and property tests: no processes, no network
 
 test: needs ## everything that a change must pass, cheapest first
 	$(MAKE) --no-print-directory check
-	$(PYTEST) -q
+	$(PYTEST)
 
 demo: needs ## the example app on a backend of its own, through supabase-py and supabase-js
 	@tools/demo
