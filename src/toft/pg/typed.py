@@ -166,10 +166,13 @@ class TypedConnection:
     def close(self) -> None:
         """Close at once."""
         self._driver.terminate()
+        # the driver tells its listeners a tick later; a pool has to know before it looks at the next one
+        self._when_lost(None)
 
     def _when_lost(self, _: object) -> None:
-        if self.on_lost is not None:
-            self.on_lost()
+        on_lost, self.on_lost = self.on_lost, None
+        if on_lost is not None:
+            on_lost()
 
 
 @contextmanager
