@@ -344,6 +344,26 @@ def test_refused_return_is_told(cli_daemon: SmallDaemon, folder: Path) -> None:
     assert process.returncode == 0
 
 
+def test_daemon_that_is_just_stopping_is_asked_again(cli_daemon: SmallDaemon, folder: Path) -> None:
+    """A daemon that answers that it is stopping, or starting, is no refusal: Toft tries again."""
+    with started(cli_daemon, folder, "run", "--", "sh", "-c", "echo ready; read line") as process:
+        assert first_line(process) == "ready"
+        cli_daemon.wait_for(*CREATE)
+        cli_daemon.close()
+        with small_daemon(cli_daemon.home) as again:
+            again.problem = {"code": "TOFT-DAEMON-UNREACHABLE", "status": 503, "facts": {"cause": "stopping"}}
+            again.wait_for(*HOLD, count=2)
+            again.problem = None
+            again.wait_for(*HOLD, count=again_count(again) + 1)
+            _, err = process.communicate("\n", timeout=20)
+    assert (err, process.returncode) == ("note: no supabase/ folder here: the backend is empty\n", 0)
+
+
+def again_count(daemon: SmallDaemon) -> int:
+    """How often a hold was asked for so far."""
+    return sum((method, path) == HOLD for method, path, _ in daemon.calls)
+
+
 def test_unknown_project_is_sent_once(toft: Toft, cli_daemon: SmallDaemon, folder: Path) -> None:
     """A project's files go to the daemon only when it has not seen their digest."""
     migrations = folder / "supabase" / "migrations"

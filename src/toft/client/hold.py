@@ -69,7 +69,7 @@ class Hold:
             stream = self._stream
             is_open = stream.pump()
             if stream.response.status >= 300:
-                if stream.response.is_done:
+                if stream.response.is_done and stream.response.status < 500:  # else: just coming, just going
                     error = raises.from_answer(stream.response.status, stream.read_all())
                     self.close()
                     yield f"{error}; the command goes on without its backend"
@@ -108,7 +108,7 @@ class Hold:
         if stream is None:
             return
         stream.close()
-        if stream.response.has_head:
+        if stream.response.has_head and stream.response.status < 300:
             self._lost_at = self._next_try_at = time.monotonic()
             self._pause = _FIRST_PAUSE
 
