@@ -139,26 +139,29 @@ async def test_limits_hold_from_the_first_instruction_and_not_for_us(output: int
     """The child has them; we have our own back."""
     limits = Limits(open_files=77, data_bytes=2 << 30, oom_score=321)
     before = processes.run(["/bin/sh", "-c", "ulimit -n; ulimit -d"]).output
-    process = start("ulimit -c; ulimit -n; ulimit -d; cat /proc/self/oom_score_adj", output, limits)
+    script = "ulimit -c; ulimit -n; ulimit -d; cat /proc/self/oom_score_adj; exec sleep 60"
+    process = start(script, output, limits)
     assert await said(output, 4) == ["0", "77", str(2 << 20), "321"]
+    processes.kill_group(process.pid)
     await processes.wait_gone(process)
     assert processes.run(["/bin/sh", "-c", "ulimit -n; ulimit -d"]).output == before
 
 
 async def test_a_memory_limit_below_our_own_use_does_not_stop_us(output: int) -> None:
     """The child gets it all the same, a moment later."""
-    process = start(
-        "while [ $(ulimit -d) = unlimited ]; do :; done; ulimit -d", output, Limits(data_bytes=8 << 20)
-    )
+    script = "while [ $(ulimit -d) = unlimited ]; do :; done; ulimit -d; exec sleep 60"
+    process = start(script, output, Limits(data_bytes=8 << 20))
     assert await said(output, 1) == [str(8 << 10)]
+    processes.kill_group(process.pid)
     await processes.wait_gone(process)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root is exempt")
 async def test_a_number_of_processes_that_we_exceed_is_left_out(output: int) -> None:
     """It counts per user: a user with more of them could start nothing at all."""
-    process = start("ulimit -u", output, Limits(processes=0))
+    process = start("ulimit -u; exec sleep 60", output, Limits(processes=0))
     assert await said(output, 1) != ["0"]
+    processes.kill_group(process.pid)
     await processes.wait_gone(process)
 
 
