@@ -41,10 +41,12 @@ class Supply:
         self._actor = actor
         self._limits = limits
         self._rests_until: dict[str, float] = {}
+        self._look_again_at: float | None = None
         self.is_pressed = False
         self.is_closed = False
         #: nothing is made but for who waits
         self.keeps_nothing = False
+        actor.failed_to_make = self.rest
 
     def refill(self) -> None:
         """Look at what there is and begin what is missing."""
@@ -61,16 +63,16 @@ class Supply:
         )
         for order in orders:
             self._carry_out(order, is_asked=any(shelf.waiting for shelf in shelves))
+        self._rests_until = {kind: until for kind, until in self._rests_until.items() if until > now}
+        times = [*self._rests_until.values(), next_change(shelves, self._limits, now)]
+        self._look_again_at = min((at for at in times if at is not None), default=None)
 
     def next_change(self) -> float | None:
-        """When to look again though nothing happened."""
-        now = self._context.clock.mono()
-        times = [until for until in self._rests_until.values() if until > now]
-        falls_out = next_change(self.shelves(), self._limits, now)
-        return min([*times, *([] if falls_out is None else [falls_out])], default=None)
+        """When to look again though nothing happens, as it was at the last refill."""
+        return None if self.is_closed else self._look_again_at
 
-    def failed(self, kind: str) -> None:
-        """Making one failed: rest before the next try that nobody asked for."""
+    def rest(self, kind: str) -> None:
+        """Making one failed: wait a while before the next try that nobody asked for."""
         self._rests_until[kind] = self._context.clock.mono() + REST_SECONDS
 
     def shelves(self) -> list[Shelf]:
@@ -158,5 +160,5 @@ class Supply:
             with context.store.transaction() as tx:
                 context.estate.add(tx, backend)
         except ToftError as error:
-            self.failed(key)
+            self.rest(key)
             context.pool.fail(key, error, everyone=True)

@@ -265,9 +265,11 @@ class Workers:
         mark = os.fsencode(self._places.worker_socket(0)).removesuffix(b"0.sock")
         for pid in processes.all_pids():
             with suppress(OSError):
-                words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+                line = Path(f"/proc/{pid}/cmdline").read_bytes()
+                if mark not in line or pid in known:
+                    continue
                 process = processes.identify(pid)
-                if pid not in known and process and any(word.startswith(mark) for word in words):
+                if process and any(word.startswith(mark) for word in line.split(b"\0")):
                     processes.kill_tree(process)
 
     def _welcome(self, worker: Worker, *, adopted: bool) -> None:

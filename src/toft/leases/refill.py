@@ -41,7 +41,10 @@ class Shelf(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """most_in_use: so many kinds are kept ready, the last used. background: made at a time."""
+    """most_in_use: so many kinds are kept ready, the last used. background: made at a time.
+
+    calm_seconds: nothing is made for the shelf so soon after a hand-over, which has better use for the cores.
+    """
 
     started: int
     cloned: int
@@ -49,6 +52,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     in_use_seconds: float = 900.0
     most_in_use: int = 4
     background: int = 1
+    calm_seconds: float = 0.05
 
 
 class Make(msgspec.Struct, frozen=True):
@@ -90,17 +94,26 @@ def decide_refill(
     surplus = [
         order for shelf in shelves for order in _drop_surplus(shelf, limits, is_wanted=shelf.kind in wanted)
     ]
-    return surplus or _top_up([shelf for shelf in shelves if shelf.kind in wanted], things, limits)
+    if surplus or now_mono < _calm_from(shelves, limits):
+        return surplus
+    return _top_up([shelf for shelf in shelves if shelf.kind in wanted], things, limits)
 
 
 def next_change(shelves: Sequence[Shelf], limits: Limits, now_mono: float) -> float | None:
-    """When something falls out of use, so that the loop looks again then; None for never."""
+    """When the loop must look again though nothing happens: calm has come, or something falls out of use."""
     ends = [
         shelf.used_mono + limits.in_use_seconds
         for shelf in shelves
         if shelf.ready + shelf.cloned and shelf.used_mono + limits.in_use_seconds > now_mono
     ]
+    calm_from = _calm_from(shelves, limits)
+    if calm_from > now_mono:
+        ends.append(calm_from)
     return min(ends, default=None)
+
+
+def _calm_from(shelves: Sequence[Shelf], limits: Limits) -> float:
+    return max((shelf.used_mono for shelf in shelves), default=0.0) + limits.calm_seconds
 
 
 def _serve_waiting(shelves: Sequence[Shelf], things: int, limits: Limits) -> list[Order]:

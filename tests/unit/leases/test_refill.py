@@ -85,6 +85,14 @@ def test_at_the_limit_without_idle_ones_the_caller_is_refused() -> None:
     assert decide(Shelf(kind="a", waiting=2), things=9) == [Make("a", STARTED), Refuse("a")]
 
 
+def test_a_hand_over_is_left_in_peace() -> None:
+    """Right after one was taken nothing is made for the shelf; the loop looks again when it is calm."""
+    shelves = [Shelf(kind="a", used_mono=50.0, ready=1)]
+    assert decide(*shelves, now=50.0) == []
+    assert next_change(shelves, LIMITS, 50.0) == 50.0 + LIMITS.calm_seconds
+    assert decide(*shelves, now=50.1) == [Make("a", STARTED)]
+
+
 def test_next_change() -> None:
     """The loop looks again when something falls out of use."""
     shelves = [Shelf(kind="a", used_mono=10, ready=1), Shelf(kind="b", used_mono=5), Shelf(kind="c", ready=1)]
