@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from tests.kit.fix_daemon import RunningDaemon
 from tests.kit.real_cli import RealCli
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import asyncpg
 import pytest
+
 from tests.kit.fix_daemon import PATIENCE_SECONDS, RunningDaemon, clear_away
 from tests.kit.real_cli import RealCli
-
 from toft import __version__
 
 AMPLE = 1 << 30

@@ -11,6 +11,7 @@ from typing import Any
 import asyncpg
 import httpx
 import pytest
+
 from tests.kit.fix_daemon import PATIENCE_SECONDS, RunningDaemon
 from tests.kit.real_cli import ASK_SQL, RealCli, ask, read_line, take_charge
 

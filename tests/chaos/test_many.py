@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import asyncpg
+
 from tests.kit.fix_daemon import PATIENCE_SECONDS, RunningDaemon
 from tests.kit.real_cli import RealCli, read_line, take_charge
 

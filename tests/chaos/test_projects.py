@@ -9,6 +9,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+
 from tests.kit.fix_daemon import RunningDaemon
 from tests.kit.real_cli import RealCli
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+
 from tests.kit.fix_daemon import PATIENCE_SECONDS, RunningDaemon
 from tests.kit.real_cli import RealCli
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+
 from tests.kit.fix_daemon import RunningDaemon
 
 type Lease = dict[str, Any]

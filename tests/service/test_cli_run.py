@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
 from tests.kit.fix_cli import TOFT, Toft, plain_environment
 from tests.kit.small_daemon import SmallDaemon, small_daemon
-
 from toft import __version__
 from toft.protocol import environment
 

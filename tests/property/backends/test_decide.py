@@ -11,8 +11,8 @@ import msgspec
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from tests.property.backends.strategies import make_backend
 
+from tests.property.backends.strategies import make_backend
 from toft.backends.backend import Attachment, Backend, Sighting, Wish
 from toft.backends.decide import MOST_DEATHS, Act, decide_act, is_ready
 

@@ -8,8 +8,8 @@ import tomllib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.kit.projects import bundle_of
 
+from tests.kit.projects import bundle_of
 from toft.errors.project import FileUnreadable
 from toft.migrate.config import read_config
 from toft.migrate.glob import expand, normalise

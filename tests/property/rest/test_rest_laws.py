@@ -6,9 +6,9 @@ import re
 
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+
 from tests.kit.rest_requests import Wild, encoded, requests, texts, trees
 from tests.kit.rest_schema import ALLOWANCE, sample
-
 from toft.rest.errors import RestError
 from toft.rest.options import RestOptions
 from toft.rest.parse import filters

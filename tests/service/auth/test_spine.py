@@ -6,6 +6,7 @@ import base64
 import json
 
 import pytest
+
 from tests.kit.fix_auth import AuthBackend
 
 

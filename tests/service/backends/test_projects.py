@@ -6,9 +6,9 @@ import asyncio
 from typing import Any
 
 import asyncpg
+
 from tests.kit.fix_daemon import RunningDaemon
 from tests.kit.projects import bundle_of
-
 from toft import __version__
 
 TODOS = "create table todos (id int primary key, title text);"

@@ -6,8 +6,8 @@ import uuid
 from collections.abc import Iterable
 
 import pytest
-from tests.kit.fix_supabase import SupabaseCluster, refused, value
 
+from tests.kit.fix_supabase import SupabaseCluster, refused, value
 from toft.engine.bootstrap import stand_ins
 from toft.pg.connection import Connection
 

@@ -7,8 +7,8 @@ the runner's to mend.
 from __future__ import annotations
 
 import pytest
-from tests.kit.fix_supabase import SupabaseCluster, refused
 
+from tests.kit.fix_supabase import SupabaseCluster, refused
 from toft.pg.sqlstate import PostgresError
 
 OK = None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.kit.fix_supabase import SupabaseCluster, value
 
+from tests.kit.fix_supabase import SupabaseCluster, value
 from toft.pg.sqlstate import PostgresError
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import asyncpg
 import httpx
 import pytest
-from tests.kit.fix_daemon import RunningDaemon
 
+from tests.kit.fix_daemon import RunningDaemon
 from toft import __version__
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import asyncpg
-from tests.kit.fix_daemon import RunningDaemon
 
+from tests.kit.fix_daemon import RunningDaemon
 from toft import __version__
 
 

@@ -9,8 +9,8 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.kit.fix_engine import EngineLab
 
+from tests.kit.fix_engine import EngineLab
 from toft.engine.binaries import find_engines, load_engine, survey
 from toft.engine.overlay import trusted_names
 from toft.engine.prepare import Engine

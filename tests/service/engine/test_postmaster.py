@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.kit.fix_engine import Clone, EngineLab, methods
 
+from tests.kit.fix_engine import Clone, EngineLab, methods
 from toft.engine import postmaster
 from toft.engine.postmaster import Running
 from toft.errors.backend import BackendFailed

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.kit.fix_engine import SMALL_BOOTSTRAP, Clone, EngineLab, methods
 
+from tests.kit.fix_engine import SMALL_BOOTSTRAP, Clone, EngineLab, methods
 from toft.engine.bootstrap import Bootstrap, Script
 from toft.engine.clone import clone
 from toft.engine.template import Template, base_key, build_base, load_template, read_index, seal, verify

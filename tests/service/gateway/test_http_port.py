@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+
 from tests.kit.fix_gateway import Daemon, make_spec
 from tests.kit.fix_supabase import PASSWORD, SupabaseCluster, SupabaseTemplates
-
 from toft.protocol.worker import Attach, BackendSpec, Detach, Failed, Relisten, SetAwake, StorageSettings
 from toft.tokens.apikey import make_publishable
 from toft.world import SystemEntropy

@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 import asyncpg
 import msgspec
 import pytest
+
 from tests.kit.fix_gateway import Daemon, make_spec
 from tests.kit.fix_postgres import PASSWORD, SUPERUSER, PlainCluster, plain_cluster
-
 from toft.pg.connection import Connection, connect_by
 from toft.pg.dial import TcpDialer
 from toft.pg.sqlstate import ConnectionLost, PostgresError

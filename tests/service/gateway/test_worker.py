@@ -15,9 +15,9 @@ import time
 from pathlib import Path
 
 import pytest
+
 from tests.kit.fix_gateway import Daemon, Worker, make_spec, running_worker
 from tests.kit.fix_postgres import PASSWORD, SUPERUSER, PlainCluster
-
 from toft import __version__
 from toft.pg.connection import connect_by
 from toft.pg.dial import TcpDialer

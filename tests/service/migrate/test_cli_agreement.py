@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.kit import supabase_cli
 from tests.kit.fix_supabase import SupabaseCluster, SupabaseTemplates
 from tests.kit.projects import PROJECTS, apply_to, read_folder
-
 from toft.errors.project import FileUnreadable, MigrationFailed
 from toft.migrate.project import read_project
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from tests.kit.fix_supabase import SupabaseCluster
 from tests.kit.projects import PROJECTS, apply_to, read_folder
-
 from toft.migrate.project import read_project
 from toft.migrate.run import Applied
 from toft.pg.connection import Connection

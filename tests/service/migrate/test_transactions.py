@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.kit.fix_supabase import SupabaseCluster
 from tests.kit.projects import apply_to, project_of
-
 from toft.errors.project import MigrationFailed
 
 

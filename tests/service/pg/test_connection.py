@@ -7,8 +7,8 @@ import ssl
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.kit.fix_postgres import PASSWORD, SUPERUSER, PlainCluster
 
+from tests.kit.fix_postgres import PASSWORD, SUPERUSER, PlainCluster
 from toft.pg.connection import Connection, connect, connect_by
 from toft.pg.dial import TcpDialer
 from toft.pg.sqlstate import ConnectionLost, PostgresError, Unreachable

@@ -7,8 +7,8 @@ import random
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.kit.fix_postgres import PASSWORD, SUPERUSER, PlainCluster
 
+from tests.kit.fix_postgres import PASSWORD, SUPERUSER, PlainCluster
 from toft.pg.connection import Connection, connect
 from toft.pg.pool import Pool, PoolClosed
 from toft.pg.sqlstate import ConnectionLost, PostgresError, Unreachable

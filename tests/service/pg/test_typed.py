@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.kit.fix_postgres import PASSWORD, SUPERUSER, PlainCluster
 
+from tests.kit.fix_postgres import PASSWORD, SUPERUSER, PlainCluster
 from toft.pg.sqlstate import ConnectionLost, PostgresError, Unreachable
 from toft.pg.typed import connect_typed, typed_pool
 

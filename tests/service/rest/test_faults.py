@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+
 from tests.kit.fix_rest import Api, make_api, make_caller, make_request
 from tests.kit.fix_supabase import SupabaseCluster
-
 from toft.http.message import BodyTooLarge
 from toft.rest.context import RestContext
 from toft.rest.options import RestOptions

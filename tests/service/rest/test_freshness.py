@@ -6,7 +6,6 @@ import asyncio
 
 from tests.kit.fix_rest import Api, make_api
 from tests.kit.fix_supabase import SupabaseCluster
-
 from toft.rest.prepared import Prepared
 from toft.rest.schema.store import SchemaStore
 

@@ -6,10 +6,10 @@ import itertools
 import os
 
 import pytest
+
 from tests.kit.fix_rest import Api, make_api
 from tests.kit.fix_supabase import SupabaseCluster
 from tests.kit.wild import wild_requests
-
 from toft.rest.options import RestOptions
 
 #: how many, and from where: `WILD_REQUESTS=1000000 WILD_SEED=7` makes a long night of it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.kit.fix_storage import StorageBackend
 from tests.service.storage.test_spine import ADA, BOB
 

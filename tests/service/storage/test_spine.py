@@ -8,6 +8,7 @@ import json
 import re
 
 import pytest
+
 from tests.kit.fix_storage import StorageBackend
 
 ADA = "00000000-0000-4000-8000-00000000000a"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.kit.projects import bundle_of
 
+from tests.kit.projects import bundle_of
 from toft.migrate.config import Bucket, ProjectConfig, Secret, read_config
 from toft.migrate.toml import line_of, read_toml
 from toft.protocol.bundle import CONFIG

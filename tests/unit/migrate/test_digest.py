@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tests.kit.projects import project_of
-
 from toft.migrate.digest import Stage, chain
 from toft.migrate.project import Project
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.kit.projects import bundle_of, project_of
 
+from tests.kit.projects import bundle_of, project_of
 from toft.errors.project import FileUnreadable
 from toft.migrate.project import Migration, Pending, decide_pending, read_project, select_migrations
 

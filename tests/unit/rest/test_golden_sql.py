@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.kit.rest_schema import ask, plan
 
+from tests.kit.rest_schema import ask, plan
 from toft.rest.parse.skim import Head
 from toft.rest.render.statement import render
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.kit.rest_schema import ask
 
+from tests.kit.rest_schema import ask
 from toft.rest.errors import RestError
 from toft.rest.parse.skim import meaning
 from toft.rest.request import Compare, Field, Filter, InList, IsTest, IsValue, Logic, Operand, Query

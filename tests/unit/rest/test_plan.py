@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.kit.rest_schema import ODD_NAME, PEOPLE, PROJECTS, facts, plan
 
+from tests.kit.rest_schema import ODD_NAME, PEOPLE, PROJECTS, facts, plan
 from toft.rest.errors import RestError
 from toft.rest.parse.skim import Head
 from toft.rest.plan.nodes import CustomMaker, EmbedShape, EmbedTest, Group, InvokePlan, WritePlan

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.kit.rest_schema import ask
 
+from tests.kit.rest_schema import ask
 from toft.rest.errors import RestError
 from toft.rest.options import RestOptions
 from toft.rest.parse.body import parse_body

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.kit.rest_schema import plan
 
+from tests.kit.rest_schema import plan
 from toft.http.message import Response
 from toft.pg.sqlstate import PostgresError
 from toft.rest.errors import RestError, bad_token

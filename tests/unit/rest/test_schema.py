@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tests.kit.rest_schema import facts, sample
-
 from toft.rest.schema.build import build
 from toft.rest.schema.model import Cardinality, Name, Relationship
 from toft.rest.schema.rules import read_origins, trace

@@ -74,6 +74,8 @@ def stop(context: Context) -> int:
         context.show.data(stopped)
     else:
         context.show.text("stopped\n" if stopped["stopped"] else "no daemon was running\n")
+        if stopped["leases"] and not is_purge:
+            context.show.note("leases live on; a `toft run` that holds one starts the daemon again")
     return 0
 
 
