@@ -86,7 +86,8 @@ class AuthSettings(msgspec.Struct, frozen=True):
 
     jwt_issuer: empty for the public address of Auth itself. hooks: by name, `custom_access_token` and so on.
     external: providers that are on. mail_templates: by kind, `confirmation` and so on. sms_test_otp: phone
-    number → the code that is accepted without sending.
+    number → the code that is accepted without sending. sms_provider: `mailbox`, or `none` to fail as a
+    project without a provider does. oauth_server_authorization_path: empty for Toft's own consent page.
     """
 
     site_url: str = "http://127.0.0.1:3000"
@@ -113,6 +114,7 @@ class AuthSettings(msgspec.Struct, frozen=True):
     email_otp_expiry_seconds: int = 3600
     mail_templates: dict[str, AuthMailTemplate] = {}
     sms_enable_signup: bool = False
+    sms_provider: str = "mailbox"
     sms_enable_confirmations: bool = False
     sms_template: str = "Your code is {{ .Code }}"
     sms_max_frequency_seconds: float = 5
@@ -127,7 +129,7 @@ class AuthSettings(msgspec.Struct, frozen=True):
     external: dict[str, AuthProvider] = {}
     oauth_server_enabled: bool = False
     oauth_server_allow_dynamic_registration: bool = False
-    oauth_server_authorization_path: str = "/oauth/consent"
+    oauth_server_authorization_path: str = ""
 
 
 class StorageSettings(msgspec.Struct, frozen=True):
@@ -265,7 +267,7 @@ class Usage(msgspec.Struct, frozen=True, tag=True):
 
 
 class Wake(msgspec.Struct, frozen=True, tag=True):
-    """Notice: a connection waits for this backend's postmaster (asleep, or not answering: it may have died)."""
+    """Notice: a connection waits for this backend's postmaster, which sleeps or does not answer."""
 
     backend_id: str
 
