@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.kit.fix_supabase import SupabaseCluster, value
 from tests.kit.projects import apply_to, project_of
-
 from toft.errors.project import HistoryUnknown, MigrationFailed, MigrationsOutOfOrder
 from toft.migrate.digest import chain
+from toft.migrate.run import apply
 
 SEED = "supabase/seed.sql"
 
@@ -174,6 +175,42 @@ async def test_triggers_of_a_tenant_do_not_run_as_the_superuser(supabase: Supaba
         ),
     )
     assert await rows(supabase, "select who from seen") == [["postgres service_role"]]
+
+
+async def test_a_migration_may_change_its_own_password(supabase: SupabaseCluster) -> None:
+    """As old tutorials have it; what follows goes on by the connection that there is.
+
+    Before 16, a role with REPLICATION may not, there as here.
+    """
+    if supabase.major < 16:
+        pytest.skip("Postgres 16 and later")
+    await apply_to(
+        supabase,
+        project_of(
+            {"1_a.sql": "alter user postgres with password 'postgres';"}, config="[storage.buckets.a]"
+        ),
+    )
+    assert await rows(supabase, "select id from storage.buckets", "supabase_admin") == [["a"]]
+
+
+async def test_progress_is_reported(supabase: SupabaseCluster) -> None:
+    """A few words for each file, and the server's warnings."""
+    said: list[str] = []
+    project = project_of(
+        {
+            "supabase/roles.sql": "",
+            "1_a.sql": "do $$ begin raise warning 'careful'; raise notice 'aside'; end $$;"
+            "create publication p for all tables;",
+            SEED: "",
+        }
+    )
+    await apply(project, supabase.connect, report=said.append)
+    assert said == [
+        "applying supabase/roles.sql",
+        "applying supabase/migrations/1_a.sql",
+        "warning: careful",
+        "seeding from supabase/seed.sql",
+    ]
 
 
 async def test_steps_that_a_template_has_are_not_repeated(supabase: SupabaseCluster) -> None:
