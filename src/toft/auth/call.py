@@ -150,6 +150,13 @@ class Call:
             raise forbidden("user_banned", "User is banned")
         return Signed(user, session)
 
+    async def require_first_party(self, conn: TypedConnection) -> Signed:
+        """The signed-in user by a session of their own: no OAuth client changes an account or consents."""
+        signed = await self.require_user(conn)
+        if self.caller.claims.get("client_id") is not None:
+            raise forbidden("no_authorization", "A token of an OAuth client cannot be used here")
+        return signed
+
     async def require_admin(self, conn: TypedConnection) -> None:
         """An administrative role in the bearer's claims."""
         self._require_bearer()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import msgspec
 
 from toft.auth.call import Call, naming
+from toft.auth.errors import AuthError
+from toft.auth.hooks import ask
 from toft.auth.model import Method, Session, User
 from toft.auth.records import sessions, users
 from toft.auth.represent import json_response, user_json
@@ -18,6 +20,21 @@ from toft.world import Entropy
 
 _TOKEN_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"  # noqa: S105  (an alphabet)
 TOKEN_LENGTH = 12
+
+
+#: what a token hook has to leave in place, and of which types
+_REQUIRED_CLAIMS: dict[str, tuple[type, ...]] = {
+    "aud": (str, list),
+    "exp": (int, float),
+    "iat": (int, float),
+    "sub": (str,),
+    "email": (str,),
+    "phone": (str,),
+    "role": (str,),
+    "aal": (str,),
+    "session_id": (str,),
+    "is_anonymous": (bool,),
+}
 
 
 class Issued(msgspec.Struct, frozen=True):
@@ -69,6 +86,7 @@ async def issue(
     issued_at = int(call.context.clock.unix())
     expires_at = issued_at + call.context.settings.jwt_expiry_seconds
     claims = make_claims(call, user, session, issued_at, expires_at)
+    claims = await _ask_about_claims(call, conn, user, claims, method)
     return Issued(
         user=user,
         session=session,
@@ -77,6 +95,26 @@ async def issue(
         expires_in=expires_at - issued_at,
         expires_at=expires_at,
     )
+
+
+async def _ask_about_claims(
+    call: Call, conn: TypedConnection, user: User, claims: dict[str, Any], method: str
+) -> dict[str, Any]:
+    """The claims as the project's own hook wants them, if it has one."""
+    payload = {"user_id": str(user.id), "claims": claims, "authentication_method": method}
+    answer = await ask(call, conn, "custom_access_token", payload)
+    if answer is None:
+        return claims
+    changed = answer.get("claims")
+    if not isinstance(changed, dict):
+        raise AuthError(500, "unexpected_failure", "output claims field is missing")
+    changed = cast("dict[str, Any]", changed)
+    faults = [name for name, kinds in _REQUIRED_CLAIMS.items() if not isinstance(changed.get(name), kinds)]
+    if faults:
+        words = ", ".join(f"{name} is missing or has the wrong type" for name in faults)
+        message = f"output claims do not conform to the expected schema: {words}"
+        raise AuthError(500, "unexpected_failure", message)
+    return changed
 
 
 def make_claims(call: Call, user: User, session: Session, issued_at: int, expires_at: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import msgspec
 from toft.auth.call import Call, naming
 from toft.auth.codes import PKCE_PREFIX, Challenge, hash_code, make_code
 from toft.auth.context import Message
-from toft.auth.errors import bad_request, too_soon
+from toft.auth.errors import bad_request, too_soon, unprocessable
 from toft.auth.model import Flow, User
 from toft.auth.records import flows, users
 from toft.auth.redirects import choose_redirect
@@ -150,6 +150,8 @@ async def send_text_code(
     sent_at: datetime | None = getattr(user, sent_column)
     _refuse_haste(call.now, sent_at, settings.sms_max_frequency_seconds, "over_sms_send_rate_limit")
     known = settings.sms_test_otp.get(phone)
+    if known is None and settings.sms_provider == "none":
+        raise unprocessable("sms_send_failed", "Unable to get SMS provider")
     code = known or make_code(call.context.entropy, 6)
     if known is None:
         text = fill_or(settings.sms_template, "Your code is {{ .Code }}", {"Code": code}, escapes=False)

@@ -83,10 +83,16 @@ async def _read_fields(request: Request, kind: BodyKind) -> dict[str, Any]:
         message = f"Request body exceeds maximum size of {LARGEST_BODY} bytes"
         raise AuthError(413, "request_entity_too_large", message) from None
     if not raw.strip():
-        if kind is BodyKind.OPTIONAL:
+        if kind is not BodyKind.JSON:
             return {}
         raise bad_request("Could not parse request body as JSON: unexpected end of JSON input", "bad_json")
+    if kind is BodyKind.FORM and not _is_json(request):
+        return dict(parse_qsl(raw.decode("utf-8", "replace"), keep_blank_values=True))
     return parse_body(raw)
+
+
+def _is_json(request: Request) -> bool:
+    return "json" in (request.headers.get(b"content-type") or "").lower()
 
 
 def _no_route(methods: set[str]) -> Response:

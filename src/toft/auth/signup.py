@@ -75,8 +75,13 @@ async def sign_in(call: Call, user: User, method: str) -> Issued:
         return await start_session(call, conn, user, method)
 
 
-async def make_user(call: Call, conn: TypedConnection, wanted: SignUp, hashed: str) -> User:
-    """The rows of a new, unconfirmed user with one identity, in the order that triggers rely on."""
+async def make_user(
+    call: Call, conn: TypedConnection, wanted: SignUp, hashed: str, *, tells_identity: bool = True
+) -> User:
+    """The rows of a new, unconfirmed user with one identity, in the order that triggers rely on.
+
+    tells_identity: the user's own metadata repeats what the identity says, as after a sign-up.
+    """
     provider = "email" if wanted.email else "phone"
     user = User(
         id=call.context.new_id(),
@@ -97,10 +102,11 @@ async def make_user(call: Call, conn: TypedConnection, wanted: SignUp, hashed: s
         await users.insert_identity(
             conn, call.context.new_id(), user.id, provider, str(user.id), data, call.now
         )  # fmt: skip
-        # a trigger of the project's may have changed the row
-        stored = await users.load_user(conn, user.id) or user
-        metadata = {**data, **stored.user_metadata}
-        await users.update_user(conn, user.id, call.now, {"raw_user_meta_data": metadata})
+        if tells_identity:
+            # a trigger of the project's may have changed the row
+            stored = await users.load_user(conn, user.id) or user
+            metadata = {**data, **stored.user_metadata}
+            await users.update_user(conn, user.id, call.now, {"raw_user_meta_data": metadata})
     return await users.load_user(conn, user.id) or user
 
 

@@ -63,7 +63,7 @@ async def update_user(call: Call) -> Response:
     wanted = call.read(UserChange)
     challenge = parse_challenge(wanted.code_challenge, wanted.code_challenge_method)
     async with call.context.pool.lend() as conn:
-        signed = await call.require_user(conn)
+        signed = await call.require_first_party(conn)
         wanted = await _check(call, conn, signed, wanted)
     hashed = await _check_password(call, signed, wanted)
     async with call.transaction() as conn:
@@ -87,7 +87,7 @@ async def update_user(call: Call) -> Response:
 async def reauthenticate(call: Call) -> Response:
     """GET /reauthenticate: a code to the address or number that is known."""
     async with call.transaction() as conn:
-        user = (await call.require_user(conn)).user
+        user = (await call.require_first_party(conn)).user
         if not user.email and not user.phone:
             raise bad_request("Reauthentication requires the user to have an email or a phone number")
         if user.email and user.email_confirmed_at is None:

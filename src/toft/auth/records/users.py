@@ -10,6 +10,7 @@ from uuid import UUID
 import msgspec
 
 from toft.auth.model import NIL, Factor, Identity, Json, User
+from toft.auth.records.factors import FACTOR_COLUMNS
 from toft.pg.typed import Record, TypedConnection
 
 #: seeds leave texts NULL that the service itself sets to ''
@@ -41,6 +42,15 @@ _BY_EMAIL = (
 _BY_PHONE = (
     f"select {_COLUMNS} from auth.users u where {_OURS} and u.phone = $1 and u.aud = $2 and not u.is_sso_user"
 )
+_BY_EMAIL_CHANGE = (
+    f"select {_COLUMNS} from auth.users u where {_OURS} and u.aud = $2 and not u.is_sso_user"
+    " and (lower(u.email_change) = $1 or (lower(u.email) = $1 and u.email_change <> ''))"
+    " order by u.email_change_sent_at desc nulls last limit 1"
+)
+_BY_PHONE_CHANGE = (
+    f"select {_COLUMNS} from auth.users u where {_OURS} and u.phone_change = $1 and u.aud = $2"
+    " and not u.is_sso_user order by u.phone_change_sent_at desc nulls last limit 1"
+)
 _BY_IDENTITY_EMAIL = (
     f"select {_COLUMNS} from auth.users u where {_OURS} and u.aud = $2 and not u.is_sso_user and u.id in"
     " (select i.user_id from auth.identities i where i.email = $1 and i.provider not like 'sso:%')"
@@ -50,11 +60,7 @@ _IDENTITIES = (
     "select id, provider_id, user_id, identity_data, provider, last_sign_in_at, created_at, updated_at,"
     " coalesce(email, '') as email from auth.identities where user_id = any($1) order by created_at, id"
 )
-_FACTORS = (
-    "select id, user_id, coalesce(friendly_name, '') as friendly_name, factor_type::text, status::text,"
-    " created_at, updated_at, coalesce(secret, '') as secret, coalesce(phone, '') as phone,"
-    " last_challenged_at from auth.mfa_factors where user_id = any($1) order by created_at, id"
-)
+_FACTORS = f"select {FACTOR_COLUMNS} from auth.mfa_factors where user_id = any($1) order by created_at, id"
 
 
 async def load_user(conn: TypedConnection, user_id: UUID) -> User | None:
@@ -70,6 +76,16 @@ async def load_by_email(conn: TypedConnection, email: str, aud: str) -> User | N
 async def load_by_phone(conn: TypedConnection, phone: str, aud: str) -> User | None:
     """The user who signs in with this number."""
     return await _complete(conn, await conn.fetch_row(_BY_PHONE, phone, aud))
+
+
+async def load_by_email_change(conn: TypedConnection, email: str, aud: str) -> User | None:
+    """Who is about to change to this address, or from it."""
+    return await _complete(conn, await conn.fetch_row(_BY_EMAIL_CHANGE, email, aud))
+
+
+async def load_by_phone_change(conn: TypedConnection, phone: str, aud: str) -> User | None:
+    """Who is about to change to this number."""
+    return await _complete(conn, await conn.fetch_row(_BY_PHONE_CHANGE, phone, aud))
 
 
 async def load_duplicate(conn: TypedConnection, email: str, aud: str) -> User | None:
