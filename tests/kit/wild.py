@@ -32,6 +32,7 @@ _OPERATORS = ["eq", "neq", "gt", "gte", "lt", "lte", "like", "ilike", "match", "
 _BODIES = [b'{"id": 7, "name": "n"}', b'[{"id": 8, "name": "a"}, {"id": 9, "name": "b"}]', b"{}", b"[]",
            b'{"name": null}', b'{"id": 1e30}', b'{"name": {"deep": [1, 2]}}', b'{"nope": 1}', b"", b"[1]",
            b'"x"', b'{"id": 1, "id": 2}', b'{"name": "\xff"}']
+_TYPES = ["nope", "int", "double precision", "select", "a b", "timestamp with time zone", "Text", "json"]
 _METHODS = {"GET": 60, "HEAD": 4, "POST": 14, "PATCH": 10, "DELETE": 6, "PUT": 4, "OPTIONS": 2}
 # fmt: on
 _PREFERENCES = [
@@ -151,7 +152,7 @@ class _Maker:
                 target = embed.removeprefix("...").split(":")[-1].split("!")[0]
                 item = f"{embed}({self._select(_TARGETS.get(target, target), depth - 1)})"
             elif self._rarely():
-                casts = [f"x:{item}", f"{item}::text", f"{item}::nope"]
+                casts = [f"x:{item}", f"{item}::text", f"{item}::{self._one(_TYPES)}"]
                 item = self._one(["*", "count()", f"{item}.count()", *casts])
             items.append(item)
         return ",".join(items)

@@ -235,6 +235,9 @@ async def serve(values: Mapping[str, str]) -> None:
     listeners: list[Listener] = []
     try:
         listeners.append(await _listen_main(api))
+        place = api.settings.unix_socket or f"http://{api.settings.host}:{listeners[0].port}"
+        sys.stderr.write(f"listening on {place}\n")
+        sys.stderr.flush()
         if api.settings.admin_port is not None:
             handle = admin_handle(api)
             listeners.append(await listen(handle, host=api.settings.admin_host, port=api.settings.admin_port))

@@ -92,14 +92,38 @@ def _step(step: JsonStep) -> str:
     return f"{arrow}({text(step.operand)}::int)" if step.is_index else arrow + text(step.operand)
 
 
-def cast(expression: str, type_name: str | None) -> str:
-    """A cast to a type that the grammar let through: letters, digits, `_`, blanks, `$`."""
-    return expression if type_name is None else f"CAST({expression} AS {type_name})"
+_ZONES: Final = ("", " with time zone", " without time zone")
+_LETTERS: Final = ("character", "char", "national character", "national char", "nchar", "bit")
+#: Types that SQL's grammar spells; their words, in quotes, would be something else.
+_SPELLED: Final = frozenset(
+    (
+        "int", "integer", "smallint", "bigint", "real", "float", "double precision", "decimal", "dec",
+        "numeric", "boolean", "varchar", "interval",
+        *_LETTERS, *(f"{name} varying" for name in _LETTERS),
+        *(f"timestamp{zone}" for zone in _ZONES), *(f"time{zone}" for zone in _ZONES),
+    )
+)  # fmt: skip
 
 
-def aggregate(expression: str, name: str | None, type_name: str | None) -> str:
+def type_name(text: str) -> str:
+    """The type that a client means: SQL's own spelling as it is, any other name quoted.
+
+    >>> type_name("Double  Precision"), type_name("Text"), type_name("select")
+    ('double precision', '"text"', '"select"')
+    """
+    words = " ".join(text.split())
+    folded = "".join(char.lower() if char.isascii() else char for char in words)
+    return folded if folded in _SPELLED else ident(folded)
+
+
+def cast(expression: str, wanted: str | None) -> str:
+    """A cast to a type that the client names."""
+    return expression if wanted is None else f"CAST({expression} AS {type_name(wanted)})"
+
+
+def aggregate(expression: str, name: str | None, result: str | None) -> str:
     """An aggregate and the cast of its result."""
-    return expression if name is None else cast(f"{name.upper()}({expression})", type_name)
+    return expression if name is None else cast(f"{name.upper()}({expression})", result)
 
 
 def named(expression: str, alias: str | None) -> str:

@@ -345,8 +345,8 @@ select coalesce(pg_catalog.json_agg(x), '[]') from (
 MAY_SET: Final = b"pg_catalog.has_parameter_privilege(p.name, 'set')"
 MAY_NOT_SET: Final = b"false"
 
-# Whether request.headers or request.cookies may be read: whoever mentions a setting that is not known to be
-# another one. Expressions are trees in the catalogue; 2077 and 3294 are the two current_setting functions.
+# Whether request.headers or request.cookies may be read: whoever names them, or asks for a setting whose name
+# is not written out. Expressions are trees in the catalogue; 2077 and 3294 are the current_setting functions.
 READS_HEADERS: Final = rb"""
 with text(text) as (
   select p.prosrc from pg_catalog.pg_proc p
@@ -377,7 +377,7 @@ with text(text) as (
   where g.tgqual::text ~ ':funcid (2077|3294) '
 )
 select exists (
-  select from text where text ~ '(pg_settings|show\s|request\.(headers|cookies|header|cookie))'
-    or text ~ 'current_setting\s*\(\s*(?!''(request\.(jwt|method|path)|role|search_path|app\.|[a-z_]+''))'
+  select from text where text ~ 'request\.(headers|cookies)'
+    or text ~ 'current_setting\s*\(\s*(?!''[a-zA-Z0-9_.]+''(::text)?\s*[,)])'
 )
 """
