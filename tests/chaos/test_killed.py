@@ -120,42 +120,6 @@ async def test_daemon_killed_while_it_migrates(own_cli: RealCli, own_toftd: Runn
     assert not list(own_toftd.run.glob("t*/"))
 
 
-async def test_killed_postmaster_comes_back(toftd: RunningDaemon) -> None:
-    """After kill -9 of its postmaster a lease's next query and request work, with all that was committed."""
-    lease = await toftd.take()
-    await query(lease, "create table kept as select 7 as it")
-    session = await connect(lease)
-    before = toftd.postmaster(lease)
-    cut = cut_off(session)
-    os.kill(before, signal.SIGKILL)
-    await cut
-    assert await query(lease, "select it from kept") == 7
-    assert await healthy(lease)
-    assert toftd.postmaster(lease) != before
-    entries = toftd.rows("SELECT kind FROM ledger WHERE subject = ?", lease["backend_id"])
-    assert ("postmaster.died",) in entries
-    assert [known["state"] for known in await toftd.leases()] == ["active"]
-
-
-async def test_postmaster_that_keeps_dying_is_given_up(toftd: RunningDaemon) -> None:
-    """A lease whose postmaster is killed again and again fails with a cause, and refuses with these words."""
-    lease = await toftd.take()
-    for _ in range(3):
-        pid = toftd.postmaster(lease)
-        os.kill(pid, signal.SIGKILL)
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while toftd.postmaster(lease) == pid and (await toftd.leases())[0]["state"] == "active":
-                await asyncio.sleep(0.01)
-    await toftd.event(f"backend.broken backend={lease['backend_id']}")
-    shown = (await toftd.ask("GET", f"/v1/leases/{lease['id']}")).json
-    assert shown["state"] == "failed"
-    assert shown["notices"] == ["its Postgres ended again and again"]
-    with pytest.raises(asyncpg.PostgresError, match="ended again and again"):
-        await connect(lease)
-    another = await toftd.take()
-    assert await query(another, "select 1") == 1
-
-
 async def test_killed_worker_disturbs_only_its_own(own_toftd: RunningDaemon) -> None:
     """kill -9 of a gateway worker: its backends' ports come back, another's sessions are not even cut."""
     await own_toftd.start(TOFT_WORKERS="2")

@@ -48,18 +48,6 @@ async def test_a_second_lease_applies_nothing(cli: RealCli, toftd: RunningDaemon
     assert await query(second, "select count(*) from ran") == 2
 
 
-async def test_a_new_migration_is_all_that_is_applied(cli: RealCli, toftd: RunningDaemon) -> None:
-    """A migration that is added at the end runs alone, on top of what the others left."""
-    cli.write({"1_a.sql": "create table ran as select clock_timestamp() as at;"})
-    first = cli.json("lease", "create")
-    cli.write({"2_b.sql": "insert into ran values (clock_timestamp());"})
-    second = cli.json("lease", "create")
-    assert (second["template"]["was_cached"], second["template"]["applied"]) == (False, 1)
-    oldest = "select min(at)::text from ran"
-    assert await query(first, oldest) == await query(second, oldest)
-    assert await query(second, "select count(*) from ran") == 2
-
-
 async def test_a_failing_migration_leaves_nothing(cli: RealCli, toftd: RunningDaemon) -> None:
     """A migration that fails ends the run before the command, says where and why, and leaves no template."""
     before = templates(toftd)

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from toft.backends.chores import BuildTemplate, Built, NewTemplate
+from toft.backends.fault import explain
 from toft.backends.jobs import Report
 from toft.backends.planning import bootstrap_for, open_project
 from toft.engine import postmaster
@@ -22,12 +23,14 @@ from toft.engine.clone import clone
 from toft.engine.postmaster import PostmasterSpec
 from toft.engine.template import Template, build_base, load_template, seal
 from toft.errors.engine import TemplateFailed
+from toft.errors.shape import ToftError
 from toft.host.files import remove_tree, tree_bytes
 from toft.migrate.digest import Stage, chain
 from toft.migrate.elevate import TENANT
 from toft.migrate.project import Project
 from toft.migrate.run import Applied, apply
 from toft.pg.connection import Connection, connect
+from toft.pg.sqlstate import PostgresError
 
 
 async def build(chore: BuildTemplate, report: Report) -> Built:
@@ -103,6 +106,8 @@ async def _extend(
             engine_id=chore.engine.id,
             password=source.password,
         )
+    except (OSError, ToftError, PostgresError) as error:
+        raise explain(error, chore.templates.parent, f"building {key}") from None  # while the folder is there
     finally:
         remove_tree(folder)
     return sealed, result

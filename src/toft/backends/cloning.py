@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import errno
-
 from toft.backends.chores import CloneTemplate
 from toft.backends.identity import make_secrets
 from toft.engine.clone import clone
 from toft.engine.template import Template, load_template
-from toft.errors.backend import DiskFull
 from toft.errors.engine import TemplateFailed
 from toft.host.files import remove_tree
 from toft.protocol.worker import Secrets
@@ -18,7 +15,7 @@ _known: dict[str, Template] = {}
 
 
 def clone_template(chore: CloneTemplate) -> Secrets:
-    """Make the folder, and secrets for the backend. Raises `DiskFull`, `TemplateFailed`."""
+    """Make the folder, and secrets for the backend. Raises `DiskFull`, `TemplateFailed`, OSError."""
     template = _known.get(chore.key)
     if template is None or not template.path.exists():
         template = load_template(chore.templates, chore.key)
@@ -26,13 +23,8 @@ def clone_template(chore: CloneTemplate) -> Secrets:
         raise TemplateFailed(engine=chore.key, cause="it is not there any more")
     _known[chore.key] = template
     remove_tree(chore.folder)  # what an attempt that was cut off has left
-    try:
-        chore.folder.mkdir(mode=0o711)
-        chore.folder.chmod(0o711)  # its user passes through to `pgdata`; nobody lists it
-        clone(template, chore.folder / "pgdata", chore.uid)
-        (chore.folder / "objects").mkdir(mode=0o700)
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise DiskFull(path=str(chore.folder.parent)) from None
-        raise
+    chore.folder.mkdir(mode=0o711)
+    chore.folder.chmod(0o711)  # its user passes through to `pgdata`; nobody lists it
+    clone(template, chore.folder / "pgdata", chore.uid)
+    (chore.folder / "objects").mkdir(mode=0o700)
     return make_secrets(SystemEntropy(), SystemClock())

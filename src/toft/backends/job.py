@@ -1,4 +1,4 @@
-"""The main of a job process: `python -m toft.backends.job LANE NUMBER`, spoken to over a socket on its stdin.
+"""The main of a job process: `python -m toft.backends.job HOME LANE NUMBER`. Its stdin is a socket.
 
 Short lanes work off one chore after the other and never load an event loop's worth of code they do not need;
 the `build` lane runs one chore at a time as a task, so that the daemon's end stops it in the middle, cleanly.
@@ -12,6 +12,7 @@ import os
 import socket
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -33,34 +34,34 @@ from toft.backends.chores import (
     decode,
     encode,
 )
-from toft.errors.shape import ToftError
+from toft.backends.fault import explain
 
 
 def main() -> None:
     """Serve one lane until the daemon hangs up."""
-    lane = sys.argv[1]
+    home, lane, number = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     os.umask(0o077)
     with socket.socket(fileno=os.dup(0)) as sock:
         os.set_inheritable(sock.fileno(), False)
         if lane == "build":
             with suppress(asyncio.CancelledError):
-                asyncio.run(_serve_tasks(sock, int(sys.argv[2])))
+                asyncio.run(_serve_tasks(sock, home, number))
             return
         if lane == "sweep":
             os.nice(10)
         gc.disable()  # the work here makes no cycles worth looking for
         with suppress(BrokenPipeError, ConnectionResetError):
-            _serve(sock)
+            _serve(sock, home)
 
 
-def _serve(sock: socket.socket) -> None:
+def _serve(sock: socket.socket, home: Path) -> None:
     with sock.makefile("rb") as lines:
         for line in lines:
             request = decode(line, Request)
-            sock.sendall(_line(_outcome(request)))
+            sock.sendall(_line(_outcome(request, home)))
 
 
-async def _serve_tasks(sock: socket.socket, number: int) -> None:
+async def _serve_tasks(sock: socket.socket, home: Path, number: int) -> None:
     sock.setblocking(False)
     reader, writer = await asyncio.open_connection(sock=sock, limit=64 << 20)
     work: asyncio.Task[None] | None = None
@@ -69,7 +70,7 @@ async def _serve_tasks(sock: socket.socket, number: int) -> None:
     async def work_off() -> None:
         while True:
             request = await queue.get()
-            writer.write(_line(await _build(request, number, writer)))
+            writer.write(_line(await _build(request, home, number, writer)))
 
     async with asyncio.TaskGroup() as group:
         work = group.create_task(work_off())
@@ -80,7 +81,7 @@ async def _serve_tasks(sock: socket.socket, number: int) -> None:
     writer.close()
 
 
-async def _build(request: Request, number: int, writer: asyncio.StreamWriter) -> Reply:
+async def _build(request: Request, home: Path, number: int, writer: asyncio.StreamWriter) -> Reply:
     from toft.backends import building
 
     chore = request.chore
@@ -97,14 +98,14 @@ async def _build(request: Request, number: int, writer: asyncio.StreamWriter) ->
     try:
         return Finished(request.seq, msgspec.Raw(encode(await building.build(chore, report))))
     except Exception as error:  # the border of the process: every fault goes back to the caller
-        return Failed(request.seq, _problem(error))
+        return Failed(request.seq, explain(error, home, type(request.chore).__name__).to_json())
 
 
-def _outcome(request: Request) -> Reply:
+def _outcome(request: Request, home: Path) -> Reply:
     try:
         return Finished(request.seq, msgspec.Raw(encode(_do(request.chore))))
     except Exception as error:  # the border of the process: every fault goes back to the caller
-        return Failed(request.seq, _problem(error))
+        return Failed(request.seq, explain(error, home, type(request.chore).__name__).to_json())
 
 
 def _do(chore: Chore) -> Any:
@@ -141,11 +142,6 @@ def _do(chore: Chore) -> Any:
             return planning.read(chore)
         case BuildTemplate():
             raise TypeError("templates are built in the lane for that")
-
-
-def _problem(error: Exception) -> dict[str, Any]:
-    known = error if isinstance(error, ToftError) else ToftError(cause=f"{type(error).__name__}: {error}")
-    return known.to_json()
 
 
 def _line(reply: Reply) -> bytes:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from _socket import socket
     from collections.abc import Mapping
 
+    from toft.errors.shape import ToftError
     from toft.settings import Settings
 
 #: A daemon that listens after this time is not waited for; a cold disk and a slow machine need a few seconds.
@@ -63,9 +64,21 @@ def reach(settings: Settings, environ: Mapping[str, str], python: str) -> socket
         try:  # another client may have started it while this one waited
             return dial(socket_path(settings), settings.home)
         except DaemonNotRunning:
-            return _wait(settings, spawn(settings, environ, python))
+            return _start(settings, environ, python)
     finally:
         os.close(lock)
+
+
+def _start(settings: Settings, environ: Mapping[str, str], python: str) -> socket:
+    told, report = os.pipe()
+    try:
+        try:
+            pid = spawn(settings, environ, python, report)
+        finally:
+            os.close(report)
+        return _wait(settings, pid, told)
+    finally:
+        os.close(told)
 
 
 def start_in_background(settings: Settings, environ: Mapping[str, str], python: str) -> None:
@@ -101,8 +114,11 @@ def _open_lock(settings: Settings) -> int:
     return os.open(settings.run + "/launch.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
-def spawn(settings: Settings, environ: Mapping[str, str], python: str) -> int:
-    """Start toftd in a session of its own, its output at the end of its log. Gives its process id."""
+def spawn(settings: Settings, environ: Mapping[str, str], python: str, report: int | None = None) -> int:
+    """Start toftd in a session of its own, its output at the end of its log. Gives its process id.
+
+    report: a pipe that it writes to, as problem+json, why it does not come up.
+    """
     handed = {
         name: value
         for name, value in environ.items()
@@ -116,12 +132,12 @@ def spawn(settings: Settings, environ: Mapping[str, str], python: str) -> int:
         return os.posix_spawn(
             python,
             # -P: the folder one happens to stand in is no place to import from
-            [python, "-P", "-m", "toft.daemon.main"],
+            [python, "-P", "-m", "toft.daemon.main", *([] if report is None else ["--report"])],
             handed,
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_OPEN, 1, log_path(settings), log_flags, 0o600),
-                (os.POSIX_SPAWN_DUP2, 1, 2),
+                (os.POSIX_SPAWN_OPEN, 2, log_path(settings), log_flags, 0o600),
+                (os.POSIX_SPAWN_DUP2, 2 if report is None else report, 1),
             ],
             setsid=True,
             setsigmask=[],
@@ -131,7 +147,7 @@ def spawn(settings: Settings, environ: Mapping[str, str], python: str) -> int:
         raise HomeUnusable(path=log_path(settings), cause=os.strerror(error.errno or 0)) from None
 
 
-def _wait(settings: Settings, pid: int) -> socket:
+def _wait(settings: Settings, pid: int, told: int) -> socket:
     """Until it listens. Its death is an event; that it listens can only be tried."""
     death = select.poll()
     pidfd = os.pidfd_open(pid)
@@ -146,10 +162,21 @@ def _wait(settings: Settings, pid: int) -> socket:
                 return dial(socket_path(settings), settings.home)
             except DaemonNotRunning:
                 if is_dead:
-                    raise DaemonUnreachable(cause=_last_words(settings, pid)) from None
+                    raise _why(settings, pid, told) from None
     finally:
         os.close(pidfd)
     raise DaemonUnreachable(cause=f"it did not listen within {START_SECONDS:.0f} s")
+
+
+def _why(settings: Settings, pid: int, told: int) -> ToftError:
+    from toft.client.raises import from_problem
+    from toft.protocol import plain_json
+
+    os.set_blocking(told, False)
+    try:
+        return from_problem(plain_json.as_object(plain_json.decode(os.read(told, 1 << 16))))
+    except (ValueError, BlockingIOError):
+        return DaemonUnreachable(cause=_last_words(settings, pid))
 
 
 def _last_words(settings: Settings, pid: int) -> str:

@@ -7,7 +7,6 @@ client's end, the lease's, the daemon's) goes through the same `finally`.
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
@@ -21,10 +20,10 @@ from toft.backends import keep, take
 from toft.backends.acts.create import secrets_of
 from toft.backends.backend import Backend
 from toft.backends.context import Context
+from toft.backends.fault import explain
 from toft.backends.recipe import question_of
 from toft.backends.supply import Supply
 from toft.daemon.problem import problem, refused
-from toft.errors.backend import DiskFull
 from toft.errors.daemon import BadRequest, DaemonUnreachable, VersionMismatch
 from toft.errors.project import ProjectUnknown
 from toft.errors.shape import ToftError
@@ -77,6 +76,8 @@ class Api:
         self._stop = stop
         self._started_at = context.clock.now().isoformat(timespec="milliseconds")
         self.ready = asyncio.Event()
+        #: why the daemon does not come up
+        self.fault: ToftError | None = None
         self.is_stopping = False
         self._methods: dict[str, Method] = {
             "hello": self._hello,
@@ -109,15 +110,16 @@ class Api:
                 if self.is_stopping:
                     raise DaemonUnreachable(cause="it is stopping")
                 await self.ready.wait()
+                if self.fault is not None:
+                    raise self.fault
             return await self._methods[route.name](request, names, message)
         except ToftError as error:
             return problem(self._refuse(error) if route.name == "create_lease" else error)
         except BodyTooLarge:
             return refused(413, f"the body is larger than {route.max_body_bytes} bytes")
         except OSError as error:
-            fault = _from_os(error, self._context)
             self._context.tell.fault(route.name, error)
-            return problem(fault)
+            return problem(explain(error, self._context.places.home, route.name))
 
     # Leases.
 
@@ -169,9 +171,7 @@ class Api:
             self._context.tell(LeaseRefused(code=error.code, cause=str(error)))
             return error
         self._context.tell.fault("create_lease", error)
-        if isinstance(error, OSError):
-            return _from_os(error, self._context)
-        return ToftError(cause=f"{type(error).__name__}: {error}")
+        return explain(error, self._context.places.home, "create_lease")
 
     async def _life(self, lease: Lease, card: wire.Lease) -> AsyncGenerator[bytes]:
         """The lease while its stream is open. When the stream closes, a held lease ends."""
@@ -368,12 +368,6 @@ def _check_ports(message: wire.CreateLease) -> None:
             raise BadRequest(cause=f"{port} is no port")
     if message.http_port is not None and message.http_port == message.db_port:
         raise BadRequest(cause="the two ports of a backend must differ")
-
-
-def _from_os(error: OSError, context: Context) -> ToftError:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return DiskFull(path=str(context.places.home))
-    return ToftError(cause=f"{error}")
 
 
 def _answer(status: int, message: Any) -> Response:

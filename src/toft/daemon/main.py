@@ -7,9 +7,9 @@ one: whoever wanted a daemon has one.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import resource
-import shutil
 import signal
 import socket
 import sys
@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from toft import settings as options
+from toft.backends.fault import explain
 from toft.backends.places import Places
 from toft.errors.daemon import DaemonUnreachable, HomeUnusable
 from toft.errors.shape import ToftError
@@ -28,6 +29,8 @@ LOCK_SECONDS = 10.0
 ANSWER_SECONDS = 2.0
 #: Argument of the run that ends what nobody came back for.
 END_LEASES = "--end-leases"
+#: Argument of a client that waits: why the daemon does not come up is then also told as JSON on stdout.
+REPORT = "--report"
 _OPEN_FILES = 65536
 
 TYPE_CHECKING = False
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
 
 def main() -> int:
     """Run the daemon; the exit status."""
+    report = os.dup(1) if REPORT in sys.argv[1:] else None
     try:
         settings = options.load()
         places = Places(home=Path(settings.home), run=Path(settings.run))
@@ -47,13 +51,25 @@ def main() -> int:
         if lock is None:
             return 0
         with lock:
-            left = _serve(settings, places)
+            try:
+                left = _serve(settings, places)
+            except OSError as error:
+                raise explain(error, places.home, "toftd") from error
         if left:
             _leave_caretaker(settings)
     except ToftError as error:
-        print(f"error: {error}; {error.hint}", file=sys.stderr)
+        _say(error, report)
         return error.exit_status
     return 0
+
+
+def _say(error: ToftError, report: int | None) -> None:
+    """In one line for people, as JSON for the client that waits. A full disk does not stop us here."""
+    with suppress(OSError):
+        os.write(2, f"error: {error}; {error.hint}\n".encode())
+    if report is not None:
+        with suppress(OSError):  # that client went away
+            os.write(report, json.dumps(error.to_json()).encode())
 
 
 def _harden() -> None:
@@ -166,7 +182,7 @@ def _serve(settings: Settings, places: Places) -> int:
 
     clock = SystemClock()
     log = LogFile(places.log, clock, level=settings.log_level)
-    log.take_stderr()
+    log.take_output()
 
     async def serve() -> Daemon:
         tell = Telemetry(log)
@@ -220,7 +236,7 @@ def make_plan(settings: Settings, places: Places) -> Plan:
         templates_kept=settings.templates_kept,
         templates_bytes=settings.templates_bytes,
         workers=settings.workers,
-        job_argv=(*python, "toft.backends.job"),
+        job_argv=(*python, "toft.backends.job", settings.home),
         worker_argv=(*python, "toft.gateway.worker"),
         child_env=env,
         boot_id=_boot_id(),
@@ -231,9 +247,9 @@ def choose_confinement(wanted: str) -> Method:
     """The strongest that works here, or the one that was asked for."""
     if wanted == "bubblewrap" or wanted == "setpriv" or wanted == "none":
         return wanted
-    if shutil.which("bwrap"):
-        return "bubblewrap"
-    return "setpriv" if os.geteuid() == 0 and shutil.which("setpriv") else "none"
+    from toft.host.probe import choose_method
+
+    return choose_method()
 
 
 def _boot_id() -> str:

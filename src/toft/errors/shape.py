@@ -60,6 +60,10 @@ class ToftError(Exception):
         }
 
 
+#: of errors that nobody expected
+ToftError.by_code[ToftError.code] = ToftError
+
+
 def from_json(problem: dict[str, object]) -> ToftError:
     """Turn problem+json back into the class that made it; an unknown code becomes a plain `ToftError`.
 

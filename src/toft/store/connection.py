@@ -15,6 +15,7 @@ from typing import Any
 
 from toft.errors.backend import DiskFull
 from toft.errors.daemon import HomeUnusable
+from toft.host.files import is_disk_full
 from toft.store.transaction import Transaction, Value
 
 _SCHEMA = Path(__file__).parent / "schema"
@@ -80,7 +81,10 @@ class Store:
         try:
             yield
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+            is_trouble = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_IOERR and is_disk_full(
+                self.path.parent
+            )
+            if is_trouble or error.sqlite_errorcode == sqlite3.SQLITE_FULL:
                 raise DiskFull(path=str(self.path.parent)) from error
             if error.sqlite_errorcode & 0xFF in (
                 sqlite3.SQLITE_READONLY,

@@ -90,11 +90,12 @@ class LogFile:
         """Close the file."""
         self._file.close()
 
-    def take_stderr(self) -> None:
-        """Let this process's own stderr go to the file: what libraries print must not be lost."""
+    def take_output(self) -> None:
+        """Let this process's own output go to the file: what libraries print must not be lost."""
         self._file.flush()
-        sys.stderr.flush()
-        os.dup2(self._file.fileno(), 2)
+        for stream, descriptor in ((sys.stdout, 1), (sys.stderr, 2)):
+            stream.flush()
+            os.dup2(self._file.fileno(), descriptor)
 
     def _open(self) -> TextIO:
         self._path.parent.mkdir(parents=True, exist_ok=True)
