@@ -303,6 +303,66 @@ def list_level(actor: Actor, listing: Listing) -> Statement:
     )  # fmt: skip
 
 
+class FlatListing(msgspec.Struct, frozen=True):
+    """A page of a bucket with whole keys. delimiter: folders are told once. after: the last entry before."""
+
+    bucket: str
+    prefix: str
+    has_folders: bool
+    limit: int
+    column: str
+    order: str
+    after: str = ""
+    after_time: str = ""
+
+
+_ENTRY_JSON = (
+    "coalesce(json_agg(json_build_object('key', s.key, 'name', s.name, 'id', s.id,"
+    f" 'updated_at', {_instant('s.updated_at')}, 'created_at', {_instant('s.created_at')},"
+    f" 'last_accessed_at', {_instant('s.last_accessed_at')}, 'metadata', s.metadata)"
+    " order by s.ordinality), '[]')"
+)
+
+
+def list_flat(actor: Actor, page: FlatListing) -> Statement:
+    """One JSON array of entries in order; folders have no id."""
+    if page.column not in ("name", "created_at", "updated_at"):
+        raise ValueError(page.column)
+    level = str(page.prefix.count("/") + 1)
+    if page.has_folders and page.column == "name":
+        sql = (
+            f"select {_ENTRY_JSON} from (select split_part(name, '/', $5::integer) as key, * from"
+            " storage.list_objects_with_delimiter($1, $2, '/', $3::integer, '', $4, $6) with ordinality) s"
+        )
+        return _named(
+            "list-folders", actor, sql, page.bucket, page.prefix, str(page.limit), page.after, level, page.order
+        )  # fmt: skip
+    if page.has_folders:
+        sql = (
+            f"select {_ENTRY_JSON} from storage.search_by_timestamp($2, $1, $3::integer, $5::integer, $4, $6,"
+            " $7, $8) with ordinality s"
+        )
+        return _named(
+            "list-folders-by-time", actor, sql, page.bucket, page.prefix, str(page.limit),
+            page.after.removesuffix("/"), level, page.order, page.column, page.after_time,
+        )  # fmt: skip
+    sign, direction = (">", "asc") if page.order == "asc" else ("<", "desc")
+    at = f"date_trunc('milliseconds', o.{page.column})" if page.column != "name" else "'epoch'::timestamptz"
+    sql = (
+        f"select {_ENTRY_JSON} from (select split_part(o.name, '/', -1) as key, o.*,"
+        f' row_number() over (order by {at} {direction}, o.name collate "C" {direction}) as ordinality'
+        ' from storage.objects o where o.bucket_id = $1 and o.name collate "C" >= $2'
+        ' and o.name collate "C" < $2 || chr(1114111)'
+        f" and ($3 = '' or ({at}, o.name collate \"C\") {sign}"
+        " (coalesce(nullif($4, '')::timestamptz, 'epoch'), $3))"
+        f' order by {at} {direction}, o.name collate "C" {direction} limit $5::integer) s'
+    )
+    return _named(
+        f"list-flat-{page.column}-{direction}", actor, sql, page.bucket, page.prefix, page.after,
+        page.after_time, str(page.limit),
+    )  # fmt: skip
+
+
 def _values(row: ObjectRow) -> tuple[str | bytes | None, ...]:
     return (
         row.bucket, row.key, row.version, row.owner_id, as_uuid(row.owner_id),

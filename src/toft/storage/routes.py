@@ -50,6 +50,7 @@ ROUTES: tuple[Route, ...] = (
     _route("PUT /bucket/{bucket}", buckets.update_bucket, "storage.bucket.update"),
     _route("DELETE /bucket/{bucket}", buckets.delete_bucket, "storage.bucket.delete"),
     _route("POST /object/list/{bucket}", listing.list_level, "storage.object.list"),
+    _route("POST /object/list-v2/{bucket}", listing.list_pages, "storage.object.list_v2"),
     _route("POST /object/move", objects.move, "storage.object.move"),
     _route("POST /object/copy", objects.copy, "storage.object.copy"),
     _route("POST /object/upload/sign/{bucket}/{key}", links.sign_upload, "storage.object.sign_upload_url"),

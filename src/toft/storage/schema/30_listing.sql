@@ -113,7 +113,7 @@ $$;
 -- One level of a bucket in key order, case-sensitive. Names are whole keys; folders come without delimiter.
 --
 -- start_after: the last name of the page before; when keys exist below it, it was a folder. next_token: the same
--- without guessing: a folder ends with the delimiter.
+-- without guessing: a folder ends with the delimiter (and is not the prefix itself, which may be an object).
 create function storage.list_objects_with_delimiter(
   _bucket_id text, prefix_param text, delimiter_param text, max_keys integer default 100,
   start_after text default '', next_token text default '', sort_order text default 'asc'
@@ -141,7 +141,7 @@ begin
   end if;
   if not is_ascending then
     bound := cursor_key;
-  elsif right(cursor_key, length(delimiter_param)) = delimiter_param then
+  elsif right(cursor_key, length(delimiter_param)) = delimiter_param and cursor_key <> prefix_param then
     bound := cursor_key || chr(1114111);
   else
     bound := cursor_key || chr(1);
