@@ -14,8 +14,10 @@ from toft.backends.acts import create, destroy, sleep
 from toft.backends.backend import Attachment, Backend, Wish
 from toft.backends.context import Context
 from toft.backends.decide import Act, decide_act, is_ready
+from toft.backends.fault import explain
 from toft.backends.gateway import WorkerLost
 from toft.errors.backend import PortTaken
+from toft.errors.engine import TemplateFailed
 from toft.errors.shape import ToftError
 from toft.ids import BackendId
 from toft.telemetry.events import ActFailed, BackendBroken, BackendGone, BackendReady
@@ -39,6 +41,8 @@ class Actor:
         self._causes: dict[BackendId, str] = {}
         self._since: dict[BackendId, float] = {}
         self._offered: set[BackendId] = set()
+        #: hears the template's key when a backend of it failed before anybody had it
+        self.failed_to_make: Callable[[str], None] = lambda _key: None
         self._acts: dict[Act, Perform] = {
             Act.CLONE: create.clone,
             Act.START: create.start,
@@ -115,14 +119,17 @@ class Actor:
 
     async def _failed(self, backend: Backend, act: Act, error: ToftError | OSError) -> None:
         context = self._context
-        fault = error if isinstance(error, ToftError) else ToftError(cause=f"{act.value}: {error}")
+        fault = explain(error, context.places.home, act.value)
         context.tell(ActFailed(backend=backend.id, act=act.value, cause=str(fault)))
         now = context.estate.get(backend.id)
         if now is None:
             return
         count = self._failures[backend.id] = self._failures.get(backend.id, 0) + 1
         self._causes[backend.id] = str(fault)
+        if isinstance(fault, TemplateFailed):
+            context.templates.forget(now.template_key)
         if not now.is_leased and now.wish is not Wish.GONE:
+            self.failed_to_make(now.template_key)
             context.pool.fail(now.template_key, fault, everyone=False)
             context.estate.change(backend.id, wish=Wish.GONE)
             return

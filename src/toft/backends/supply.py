@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import assert_never
 
 from toft.backends.act import Actor
@@ -44,6 +45,8 @@ class Supply:
         self._look_again_at: float | None = None
         self.is_pressed = False
         self.is_closed = False
+        #: whether memory is short right now, for kernels that do not tell when it gets so
+        self.is_short: Callable[[], bool] = lambda: False
         #: nothing is made but for who waits
         self.keeps_nothing = False
         actor.failed_to_make = self.rest
@@ -61,8 +64,11 @@ class Supply:
             is_pressed=self.is_pressed or self.keeps_nothing,
             now_mono=now,
         )
+        is_asked = any(shelf.waiting for shelf in shelves)
+        if orders and not is_asked and self.is_short():
+            orders = [order for order in orders if isinstance(order, Drop)]
         for order in orders:
-            self._carry_out(order, is_asked=any(shelf.waiting for shelf in shelves))
+            self._carry_out(order, is_asked=is_asked)
         self._rests_until = {kind: until for kind, until in self._rests_until.items() if until > now}
         times = [*self._rests_until.values(), next_change(shelves, self._limits, now)]
         self._look_again_at = min((at for at in times if at is not None), default=None)

@@ -13,6 +13,7 @@ import msgspec
 from toft.backends.backend import Backend, Wish
 from toft.backends.chores import Built
 from toft.backends.context import Context
+from toft.backends.gateway import WorkerLost
 from toft.backends.jobs import Report
 from toft.backends.numbers import new_credential, new_lease_id
 from toft.backends.recipe import Recipe, question_of
@@ -74,7 +75,10 @@ async def _move(context: Context, backend_id: BackendId, create: CreateLease) ->
     db_port = create.db_port or backend.db_port
     if (http_port, db_port) == (backend.http_port, backend.db_port):
         return
-    await context.gateway.relisten(backend_id, http_port, db_port)
+    try:
+        await context.gateway.relisten(backend_id, http_port, db_port)
+    except WorkerLost:
+        raise BackendFailed(cause="the gateway worker that served it died; ask again") from None
     context.estate.change(backend_id, http_port=http_port, db_port=db_port)
 
 

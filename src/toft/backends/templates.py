@@ -166,6 +166,14 @@ class Templates:
             self._tell(TemplateCollected(key=record.key, size_bytes=record.size_bytes))
         return gone
 
+    def forget(self, key: TemplateKey) -> None:
+        """A template that turned out to be damaged: throw it away, so that the next lease makes it anew."""
+        if self._known.pop(key, None) is None or key in self._builds:
+            return
+        with self._store.transaction() as tx:
+            records.delete_template(tx, key)
+        self._trash.throw(self._folder / key)
+
     def is_building(self) -> bool:
         """Whether one is being made."""
         return bool(self._builds)

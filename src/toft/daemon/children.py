@@ -34,6 +34,7 @@ from toft.protocol.worker import (
     Relisten,
     SetAwake,
     Shutdown,
+    ToWorker,
     Usage,
 )
 from toft.store.connection import Store
@@ -44,6 +45,8 @@ from toft.telemetry.log import Telemetry
 START_SECONDS = 20.0
 #: So long an adopted worker may take to answer the greeting.
 HELLO_SECONDS = 5.0
+#: A worker that answers no request for so long hangs.
+ANSWER_SECONDS = 20.0
 #: After a worker failed to start, the next try waits so long.
 REST_SECONDS = 1.0
 
@@ -92,7 +95,7 @@ class Workers:
 
     async def attach(self, spec: BackendSpec) -> None:
         worker = await self._idlest()
-        answer = await worker.link.ask(lambda seq: Attach(seq, spec))
+        answer = await self._ask(worker, lambda seq: Attach(seq, spec))
         if isinstance(answer, Failed):
             raise _refusal(answer, spec.http_port, spec.db_port)
         worker.backends.add(spec.backend_id)
@@ -102,7 +105,7 @@ class Workers:
         worker = self._server(backend_id)
         if worker is None:
             return
-        await worker.link.ask(lambda seq: Detach(seq, backend_id))
+        await self._ask(worker, lambda seq: Detach(seq, backend_id))
         worker.backends.discard(backend_id)
         if not worker.is_current and not worker.backends:
             self._tasks.start(self._retire(worker), f"retire worker {worker.number}")
@@ -111,7 +114,7 @@ class Workers:
         worker = self._server(backend_id)
         if worker is None:
             raise WorkerLost
-        answer = await worker.link.ask(lambda seq: Relisten(seq, backend_id, http_port, db_port))
+        answer = await self._ask(worker, lambda seq: Relisten(seq, backend_id, http_port, db_port))
         if isinstance(answer, Failed):
             raise _refusal(answer, http_port, db_port)
 
@@ -119,7 +122,7 @@ class Workers:
         worker = self._server(backend_id)
         if worker is None:
             raise WorkerLost
-        answer = await worker.link.ask(lambda seq: SetAwake(seq, backend_id, is_awake, failure))
+        answer = await self._ask(worker, lambda seq: SetAwake(seq, backend_id, is_awake, failure))
         if isinstance(answer, Failed):
             worker.backends.discard(backend_id)
             raise WorkerLost
@@ -160,6 +163,15 @@ class Workers:
         await asyncio.gather(*(self._retire(worker) for worker in leaving))
 
     # Inside.
+
+    async def _ask(self, worker: Worker, make: Callable[[int], ToWorker]) -> Answer:
+        """Ask a worker. One that does not answer is ended: its backends are better off with another."""
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                return await worker.link.ask(make)
+        except TimeoutError:
+            processes.kill_tree(worker.process)
+            raise WorkerLost from None
 
     def _server(self, backend_id: str) -> Worker | None:
         for worker in self._workers.values():
@@ -293,7 +305,7 @@ class Workers:
         """Ask it to end, and see that it does."""
         self._workers.pop(worker.number, None)
         with suppress(WorkerLost):
-            await worker.link.ask(Shutdown)
+            await self._ask(worker, Shutdown)
         worker.link.close()
         try:
             async with asyncio.timeout(HELLO_SECONDS):
@@ -305,7 +317,7 @@ class Workers:
         self._forget(worker.number)
 
     async def _usage_of(self, worker: Worker) -> dict[str, BackendUsage]:
-        answer: Answer = await worker.link.ask(AskUsage)
+        answer = await self._ask(worker, AskUsage)
         return answer.backends if isinstance(answer, Usage) else {}
 
     def _record(self, number: int, process: Process) -> None:

@@ -16,6 +16,7 @@ from toft.backends.backend import Backend, Wish
 from toft.backends.context import Context, Knobs, Tasks
 from toft.backends.engines import Engines
 from toft.backends.estate import Estate
+from toft.backends.fault import explain
 from toft.backends.jobs import Jobs
 from toft.backends.numbers import Ports
 from toft.backends.patrol import Patrol, wake
@@ -28,7 +29,7 @@ from toft.backends.trash import Trash
 from toft.daemon.api import Api
 from toft.daemon.children import Workers
 from toft.daemon.loop import Loop
-from toft.daemon.pressure import PressureWatch
+from toft.daemon.pressure import PressureWatch, is_short
 from toft.engine.template import Launch
 from toft.errors.daemon import DaemonUnreachable
 from toft.errors.shape import ToftError
@@ -49,6 +50,8 @@ from toft.world import Clock, Entropy
 
 #: Nothing takes longer to go than this; what does is left to the next daemon.
 STOP_SECONDS = 30.0
+#: A daemon that cannot take over tells why, for so long, to who is connected or just connecting.
+FAULT_SECONDS = 1.0
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,6 +121,7 @@ class Daemon:
         )
         self._actor = Actor(context)
         self._supply = Supply(context, self._actor, plan.limits)
+        self._supply.is_short = is_short
         self._patrol = Patrol(context)
         self._pressure = PressureWatch(self._is_pressed)
         self._workers.see = lambda backend_id, attachment: context.estate.see(
@@ -144,7 +148,13 @@ class Daemon:
             for signum in (signal.SIGTERM, signal.SIGINT):
                 asyncio.get_running_loop().add_signal_handler(signum, self._on_signal)
             context.tell(DaemonStarted(version=__version__, pid=self._pid, home=str(places.home)))
-            await self._take_over()
+            try:
+                await self._take_over()
+            except (ToftError, OSError) as error:
+                self._api.fault = explain(error, places.home, "taking over")
+                self._api.ready.set()
+                await asyncio.sleep(FAULT_SECONDS)
+                raise self._api.fault from error
             self._api.ready.set()
             if end_leases:
                 observe.end_all(context, lifecycle.STOPPED)

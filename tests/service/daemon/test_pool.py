@@ -117,3 +117,29 @@ async def test_a_pooled_backend_that_dies_is_replaced(own_toftd: RunningDaemon) 
     await own_toftd.event(f"backend.gone backend={victim}")
     lease = await own_toftd.take()
     assert lease["backend_id"] != victim
+
+
+async def test_cloned_directories_are_started_when_somebody_waits(own_toftd: RunningDaemon) -> None:
+    """A pool of directories alone: a lease starts one of them instead of cloning."""
+    await own_toftd.start(TOFT_POOL_SIZE="0", TOFT_POOL_CLONED="2")
+    first = await own_toftd.take()
+    async with asyncio.timeout(30):
+        while (await own_toftd.metrics())["pools"][first["template"]["key"]]["cloned"] < 2:
+            await asyncio.sleep(0.02)
+    at_hand = {name for (name,) in own_toftd.rows("SELECT id FROM backend WHERE wish = 'cloned'")}
+    lease = await own_toftd.take()
+    assert lease["backend_id"] in at_hand
+
+
+async def test_a_damaged_template_is_made_anew(own_toftd: RunningDaemon) -> None:
+    """A template whose files were lost fails one lease, and the next makes it again."""
+    import shutil
+
+    await own_toftd.start(TOFT_POOL_SIZE="0")
+    lease = await own_toftd.take()
+    own_toftd.keep_what_was_dear()
+    shutil.rmtree(own_toftd.home / "templates" / lease["template"]["key"])
+    answer = await own_toftd.ask("POST", "/v1/leases", {"version": __version__})
+    assert answer.json["code"] == "TOFT-ENGINE-TEMPLATE"
+    again = await own_toftd.take()
+    assert again["template"] == {"key": lease["template"]["key"], "was_cached": False, "applied": 0}
