@@ -79,7 +79,7 @@ class Call:
 class SmallDaemon:
     """Serves until `close`. calls: what was asked, in order. holds: the streams that are open."""
 
-    def __init__(self, home: Path, run: Path) -> None:
+    def __init__(self, home: Path, run: Path, problem: dict[str, Any] | None = None) -> None:
         self.home = home
         self.run = run
         self.calls: list[tuple[str, str, bytes]] = []
@@ -87,7 +87,8 @@ class SmallDaemon:
         self.lease = dict(LEASE)
         self.known_projects: set[str] = set()
         self.progress: list[str] = []
-        self.problem: dict[str, Any] | None = None
+        #: answered to every call, while it is set
+        self.problem = problem
         self.changed = threading.Condition()
         run.mkdir(parents=True, exist_ok=True)
         self.listener = socket.socket(socket.AF_UNIX)
@@ -201,9 +202,9 @@ class SmallDaemon:
 
 
 @contextmanager
-def small_daemon(home: Path) -> Generator[SmallDaemon]:
+def small_daemon(home: Path, problem: dict[str, Any] | None = None) -> Generator[SmallDaemon]:
     """A small daemon for one test."""
-    daemon = SmallDaemon(home, home / "run")
+    daemon = SmallDaemon(home, home / "run", problem)
     try:
         yield daemon
     finally:

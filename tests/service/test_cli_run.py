@@ -326,12 +326,12 @@ def test_refused_return_is_told(cli_daemon: SmallDaemon, folder: Path) -> None:
         assert first_line(process) == "ready"
         cli_daemon.wait_for(*CREATE)
         cli_daemon.close()
-        with small_daemon(cli_daemon.home) as again:
-            again.problem = {
-                "code": "TOFT-LEASE-ENDED",
-                "status": 410,
-                "facts": {"lease": LEASE_ID, "reason": "its backend is gone"},
-            }
+        ended = {
+            "code": "TOFT-LEASE-ENDED",
+            "status": 410,
+            "facts": {"lease": LEASE_ID, "reason": "its backend is gone"},
+        }
+        with small_daemon(cli_daemon.home, ended) as again:
             again.wait_for(*HOLD)
             assert process.stderr
             process.stderr.readline()
@@ -350,8 +350,8 @@ def test_daemon_that_is_just_stopping_is_asked_again(cli_daemon: SmallDaemon, fo
         assert first_line(process) == "ready"
         cli_daemon.wait_for(*CREATE)
         cli_daemon.close()
-        with small_daemon(cli_daemon.home) as again:
-            again.problem = {"code": "TOFT-DAEMON-UNREACHABLE", "status": 503, "facts": {"cause": "stopping"}}
+        stopping = {"code": "TOFT-DAEMON-UNREACHABLE", "status": 503, "facts": {"cause": "stopping"}}
+        with small_daemon(cli_daemon.home, stopping) as again:
             again.wait_for(*HOLD, count=2)
             again.problem = None
             again.wait_for(*HOLD, count=again_count(again) + 1)
