@@ -146,7 +146,7 @@ async def _apply(project: Project, socket_path: Path, password: str, done: int, 
     result = await apply(project, open_as, done, report)
     admin = await open_as(SUPERUSER)
     try:
-        await admin.script(f"alter role {TENANT} password null")
+        await admin.script(f"alter role {TENANT} password null; select toft.fold_schema_changes()")
     finally:
         admin.close()
     return result

@@ -59,7 +59,8 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True):
 
     confinement: Method
     uid_base: int | None
-    max_connections: int = 40
+    #: room for those, for three services with four each, and for the superuser
+    max_connections: int = 50
     max_sql_connections: int = 30
     disk_quota_bytes: int = 1 << 30
     sleep_after_seconds: float = 900.0

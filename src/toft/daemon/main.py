@@ -237,10 +237,21 @@ def make_plan(settings: Settings, places: Places) -> Plan:
         templates_bytes=settings.templates_bytes,
         workers=settings.workers,
         job_argv=(*python, "toft.backends.job", settings.home),
-        worker_argv=(*python, "toft.gateway.worker"),
+        worker_argv=_worker_line((*python, "toft.gateway.worker")),
         child_env=env,
         boot_id=_boot_id(),
     )
+
+
+def _worker_line(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """A worker reads what strangers send: of root it keeps only the right to reach postmasters."""
+    if os.geteuid() != 0:
+        return argv
+    from toft.host.confine import renounce
+    from toft.host.probe import tool
+
+    setpriv = tool("setpriv")
+    return argv if setpriv is None else tuple(renounce(argv, "dac_override", str(setpriv)))
 
 
 def choose_confinement(wanted: str) -> Method:

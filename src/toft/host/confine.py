@@ -53,6 +53,19 @@ def confine(walls: Confinement, argv: Sequence[str]) -> list[str]:
             assert_never(walls.method)
 
 
+def renounce(argv: Sequence[str], kept: str, setpriv: str = "/usr/bin/setpriv") -> list[str]:
+    """The command line that runs `argv` as root with one capability left and no way to another."""
+    return [
+        setpriv,
+        f"--bounding-set=-all,+{kept}",
+        "--inh-caps=-all",
+        "--ambient-caps=-all",
+        "--no-new-privs",
+        "--",
+        *argv,
+    ]
+
+
 def _become(walls: Confinement) -> list[str]:
     if walls.uid is None:
         until = _until_death(walls)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toft.host.confine import Confinement, confine
+from toft.host.confine import Confinement, confine, renounce
 
 ARGV = ["/e/bin/postgres", "-D", "/h/b/1/pgdata"]
 
@@ -105,3 +105,11 @@ def test_every_path_that_was_asked_for_is_reachable(read_only: list[str], writab
         assert (path, path) in option(line, "--bind", 2)
     for (folder,) in option(line, "--dir", 1):
         assert not any(folder == place or folder.startswith(place + "/") for place in mounted)
+
+
+def test_renounce_keeps_one_capability() -> None:
+    """Root without the rest of root's rights, and with no way to get them back."""
+    line = renounce(["worker", "--flag"], "dac_override", "/bin/setpriv")
+    assert line[0] == "/bin/setpriv"
+    assert line[-3:] == ["--", "worker", "--flag"]
+    assert {"--bounding-set=-all,+dac_override", "--no-new-privs", "--inh-caps=-all"} <= set(line)
