@@ -108,6 +108,7 @@ class RunningDaemon:
         self.socket = self.run / "toftd.sock"
         self.log = self.home / "logs" / "toftd.log"
         self.environ: dict[str, str] = {}
+        self.command = [sys.executable, "-P", "-m", "toft.daemon.main"]
         self.process: subprocess.Popen[bytes] | None = None
         self._pantry = pantry
         pantry.mkdir(exist_ok=True)
@@ -131,8 +132,7 @@ class RunningDaemon:
             "TOFT_POOL_CLONED": "0",
             **self.environ,
         }
-        command = [sys.executable, "-P", "-m", "toft.daemon.main", *words]
-        return subprocess.Popen(command, env=environ, stderr=subprocess.PIPE)
+        return subprocess.Popen([*self.command, *words], env=environ, stderr=subprocess.PIPE)
 
     async def start(self, **environ: str) -> None:
         """Start it and wait until it answers."""

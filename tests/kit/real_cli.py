@@ -76,12 +76,12 @@ class RealCli:
 
     def refusal(self, *words: str, **environ: str) -> dict[str, Any]:
         """The error of a call that is refused, which is one line for people and one object with --json."""
-        first, *rest = words
+        own = words.index("--") if "--" in words else len(words)
         plain = self(*words, **environ)
         assert plain.returncode not in (0, -signal.SIGKILL), plain.stdout
         told = [line for line in plain.stderr.splitlines() if not line.startswith(("note: ", "making "))]
         assert [line.partition(":")[0] for line in told] == ["error", "hint"], plain.stderr
-        done = self(first, "--json", *rest, **environ)
+        done = self(*words[:own], "--json", *words[own:], **environ)
         assert done.returncode == plain.returncode
         error = json.loads(done.stderr.splitlines()[-1])["error"]
         assert (error["title"], error["remedy"]) == tuple(line.partition(": ")[2] for line in told)

@@ -13,6 +13,8 @@ from toft.backends.backend import Attachment, Backend, Sighting, Wish
 #: A postmaster that ends by itself so often within `DEATHS_COUNT_SECONDS` will not be started again.
 MOST_DEATHS = 3
 DEATHS_COUNT_SECONDS = 60.0
+#: So often within that time a port that another program has taken is tried for.
+MOST_REFUSALS = 6
 
 
 class Act(enum.Enum):
@@ -67,7 +69,7 @@ def _towards_started(backend: Backend, seen: Sighting) -> Act | None:
         return Act.PRIME
     match seen.attachment:
         case Attachment.NONE:
-            return Act.ATTACH
+            return Act.BREAK if seen.recent_deaths >= MOST_REFUSALS else Act.ATTACH
         case Attachment.AWAKE:
             return None
         case Attachment.UNTOLD | Attachment.ASLEEP | Attachment.REFUSING:

@@ -111,7 +111,10 @@ def prepare(settings: Settings) -> None:
 
 
 def _open_lock(settings: Settings) -> int:
-    return os.open(settings.run + "/launch.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        return os.open(settings.run + "/launch.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise HomeUnusable(path=settings.run, cause=os.strerror(error.errno or 0)) from None
 
 
 def spawn(settings: Settings, environ: Mapping[str, str], python: str, report: int | None = None) -> int:
