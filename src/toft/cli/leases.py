@@ -32,6 +32,8 @@ def find_lease(context: Context, daemon: Daemon) -> str:
         leases = [lease for lease in leases if lease["id"] == name] or [
             lease for lease in leases if lease["label"] == name
         ]
+        if not leases and name.startswith("l_") and name[2:].isalnum() and name.isascii():
+            daemon.call("GET", f"/v1/leases/{name}")  # of one that has ended it knows why
         if not leases:
             raise LeaseNotFound(lease=name)
     if len(leases) == 1:
