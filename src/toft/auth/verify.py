@@ -166,8 +166,12 @@ async def _prove(call: Call, conn: TypedConnection, given: Verification) -> Proo
 
 async def _prove_by_hash(call: Call, conn: TypedConnection, given: Verification) -> Proof:
     bare = given.token_hash.removeprefix(PKCE_PREFIX)
-    found = await flows.find_token_owner(conn, list(_TOKEN_TYPES[given.type]), [bare, PKCE_PREFIX + bare])
-    user = await users.load_user(conn, found[0]) if found is not None else None
+    hashes = [bare, PKCE_PREFIX + bare]
+    found = await flows.find_token_owner(conn, list(_TOKEN_TYPES[given.type]), hashes)
+    user = await users.lock_user(conn, found[0]) if found is not None else None
+    if user is not None:
+        # another answer to the same link may have been quicker
+        found = await flows.find_token_owner(conn, list(_TOKEN_TYPES[given.type]), hashes)
     if found is None or user is None or not _is_in_time(call, user, found[1]):
         raise forbidden("otp_expired", LINK_REFUSED)
     _refuse_banned(call, user)
@@ -183,6 +187,7 @@ async def _prove_by_mail_code(call: Call, conn: TypedConnection, given: Verifica
         user = await users.load_by_email_change(conn, email, call.audience)
     else:
         user = await users.load_duplicate(conn, email, call.audience)
+    user = await users.lock_user(conn, user.id) if user is not None else None
     if user is not None:
         _refuse_banned(call, user)
         for token_type in _TOKEN_TYPES[given.type]:
@@ -199,6 +204,7 @@ async def _prove_by_text_code(call: Call, conn: TypedConnection, given: Verifica
     load = users.load_by_phone_change if is_change else users.load_by_phone
     token_type = "phone_change_token" if is_change else "confirmation_token"
     user = await load(conn, phone, call.audience)
+    user = await users.lock_user(conn, user.id) if user is not None else None
     if user is not None:
         _refuse_banned(call, user)
         known = call.context.settings.sms_test_otp.get(phone)

@@ -335,7 +335,8 @@ def list_flat(actor: Actor, page: FlatListing) -> Statement:
             " storage.list_objects_with_delimiter($1, $2, '/', $3::integer, '', $4, $6) with ordinality) s"
         )
         return _named(
-            "list-folders", actor, sql, page.bucket, page.prefix, str(page.limit), page.after, level, page.order
+            "list-folders", actor, sql, page.bucket, page.prefix, str(page.limit), page.after, level,
+            page.order,
         )  # fmt: skip
     if page.has_folders:
         sql = (

@@ -20,7 +20,6 @@ KEYS = [
     "deep/est",
     "z/",
     "zz",
-    "Ä".encode().hex(),
 ]
 
 

@@ -68,6 +68,12 @@ async def load_user(conn: TypedConnection, user_id: UUID) -> User | None:
     return await _complete(conn, await conn.fetch_row(_BY_ID, user_id))
 
 
+async def lock_user(conn: TypedConnection, user_id: UUID) -> User | None:
+    """A user whom nobody else changes until we commit, as the row stands now."""
+    await conn.execute("select from auth.users where id = $1 for update", user_id)
+    return await load_user(conn, user_id)
+
+
 async def load_by_email(conn: TypedConnection, email: str, aud: str) -> User | None:
     """The user who signs in with this address (in lower case)."""
     return await _complete(conn, await conn.fetch_row(_BY_EMAIL, email, aud))
