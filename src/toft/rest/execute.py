@@ -19,7 +19,7 @@ from toft.pg.transaction import Isolation, transaction
 from toft.pg.wire import Result, Statement
 from toft.rest.errors import cannot_connect, connection_lost, pool_timeout
 from toft.rest.render.fragment import BODY_AS_BYTEA, Rendered
-from toft.rest.render.settings import settings_statement
+from toft.rest.render.settings import Settings, settings_statement
 
 _STALE: Final = "TF001"
 _SERIALIZATION_FAILURE: Final = "40001"
@@ -36,10 +36,10 @@ class Stale(Exception):
         self.version = version
 
 
-class Work(msgspec.Struct, frozen=True):
+class Work(msgspec.Struct, frozen=True, gc=False):
     """One transaction: its settings in order, what runs before the statement, the statements, the mode."""
 
-    settings: Sequence[tuple[str, bytes]]
+    settings: Settings
     statements: Sequence[Statement]
     version: str | None
     before: Sequence[Statement] = ()
@@ -70,10 +70,15 @@ class Executor:
         raise AssertionError("the last attempt returns or raises")
 
     async def _run_once(self, work: Work) -> list[Result]:
+        pool = self._pool
+        loan = pool.lend()
         try:
-            loan = self._pool.lend()
-            async with asyncio.timeout(self._acquire_seconds):
+            if pool.size > pool.in_use:
+                # One is free: there is nothing to wait for.
                 connection = await loan.__aenter__()
+            else:
+                async with asyncio.timeout(self._acquire_seconds):
+                    connection = await loan.__aenter__()
         except TimeoutError:
             raise pool_timeout() from None
         except Unreachable as error:

@@ -11,7 +11,7 @@ import enum
 import msgspec
 
 
-class Act(enum.Enum):
+class Act(enum.StrEnum):
     """What the request does, from method and path."""
 
     READ = "read"

@@ -26,7 +26,7 @@ _JSON: Final = b"application/json; charset=utf-8"
 _pairs = msgspec.json.Decoder(list[tuple[str, str | None]])
 
 
-class Answer(msgspec.Struct):
+class Answer(msgspec.Struct, gc=False):
     """What the database answered to a statement of `render/statement.py`."""
 
     total: int | None

@@ -5,6 +5,7 @@ The one loop: a plan whose schema is not the database's any more is made again w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from toft.http.message import Request, Response
@@ -26,7 +27,7 @@ from toft.rest.parse.skim import Asked, finish, meaning, read_head, skim
 from toft.rest.pg_faults import from_postgres
 from toft.rest.plan.plan import Allowance, find_table, make_plan, route_call
 from toft.rest.prepared import Prepared, known_isolation, prepare
-from toft.rest.render.settings import pre_request, transaction_settings
+from toft.rest.render.settings import Settings, pre_request, transaction_settings
 from toft.rest.request import Act, Preferences
 from toft.rest.respond import read_answer, respond, respond_allow, respond_error, respond_refusal
 from toft.rest.root import ask_rights, read_rights, respond_root
@@ -47,6 +48,7 @@ class RestService:
     def __init__(self, context: RestContext) -> None:
         options = self._options = context.options
         self._clock = context.clock
+        self._app_settings = tuple((name, value.encode()) for name, value in options.app_settings)
         self._allowance = Allowance(
             options.max_rows, options.aggregates, options.plans, options.requires_filter
         )
@@ -90,7 +92,7 @@ class RestService:
     async def ping(self) -> None:
         """Ask the database for a sign of life. Raises `RestError`."""
         try:
-            await self._executor.run(Work((), (Statement(b"select 1"),), None))
+            await self._executor.run(Work(Settings(), (Statement(b"select 1"),), None))
         except PostgresError as error:
             raise from_postgres(error, is_anonymous=False) from None
 
@@ -186,9 +188,7 @@ class RestService:
             method=request.method,
             path=path,
             headers=request.headers.raw if schema.reads_headers or options.pre_request else None,
-            timezone=asked.preferences.timezone,
-            function_settings=prepared.settings if prepared is not None else (),
-            app_settings=options.app_settings,
+            more=self._more_settings(asked.preferences, prepared),
         )
         isolation = known_isolation(schema.role_isolation.get(role))
         if prepared is not None and prepared.isolation is not None:
@@ -202,6 +202,16 @@ class RestService:
             isolation=isolation or "read committed",
             rolls_back=_rolls_back(asked.preferences, by_default=options.rolls_back),
         )
+
+    def _more_settings(
+        self, preferences: Preferences, prepared: Prepared | None
+    ) -> Sequence[tuple[str, bytes]]:
+        """The time zone that is preferred, what a function insists on, what the configuration adds."""
+        zone, own = preferences.timezone, prepared.settings if prepared is not None else ()
+        if zone is None and not own:
+            return self._app_settings
+        zoned = () if zone is None else (("timezone", zone.encode()),)
+        return (*zoned, *own, *self._app_settings)
 
     def _statements(self, asked: Asked, prepared: Prepared | None, role: str) -> list[Statement]:
         if prepared is None:

@@ -7,7 +7,7 @@ import pytest
 from toft.rest.bearer import BadSecret, Bearers, find_role, parse_role_path, read_keys
 from toft.rest.errors import RestError
 from toft.rest.pgrst_settings import BadSetting, from_database, from_environment, read_settings
-from toft.rest.render.settings import settings_statement, transaction_settings
+from toft.rest.render.settings import Settings, settings_statement, transaction_settings
 from toft.rest.schema.model import Name
 from toft.tokens.caller import TokenFault
 from toft.tokens.jwt import KeyRing
@@ -26,15 +26,13 @@ def test_settings_in_their_order() -> None:
         method="GET",
         path="/x",
         headers=[(b"x-a", b"1"), (b"cookie", b"a=b; c=d"), (b"x-a", b"2")],
-        timezone="UTC",
-        function_settings=(("work_mem", b"1MB"),),
-        app_settings=(("app.settings.a", "b"),),
+        more=(("timezone", b"UTC"), ("work_mem", b"1MB")),
     )
-    assert [name for name, _ in made] == [
+    assert made.names == (
         "search_path", "statement_timeout", "role", "request.jwt.claims", "request.method", "request.path",
-        "request.headers", "request.cookies", "timezone", "work_mem", "app.settings.a",
-    ]  # fmt: skip
-    values = dict(made)
+        "request.headers", "request.cookies", "timezone", "work_mem",
+    )  # fmt: skip
+    values = dict(zip(made.names, made.values, strict=True))
     assert values["search_path"] == b'"api", "public"'
     assert values["request.headers"] == b'{"x-a":"1"}'
     assert values["request.cookies"] == b'{"a":"b","c":"d"}'
@@ -42,9 +40,9 @@ def test_settings_in_their_order() -> None:
 
 def test_one_statement() -> None:
     """It checks the version first and forbids writing, when both are wanted."""
-    plain = settings_statement([("role", b"anon")], version=None, seen=None, is_read_only=False)
+    plain = settings_statement(Settings(("role",), (b"anon",)), version=None, seen=None, is_read_only=False)
     assert plain.sql == b"SELECT set_config('role', $1, true)"
-    checked = settings_statement([("role", b"anon")], version=b"7", seen=b"s", is_read_only=True)
+    checked = settings_statement(Settings(("role",), (b"anon",)), version=b"7", seen=b"s", is_read_only=True)
     assert checked.sql == (
         b"SELECT toft.require_schema_version($1, $2), set_config('transaction_read_only', 'on', true),"
         b" set_config('role', $3, true)"

@@ -254,14 +254,17 @@ def skim_filter(text: str) -> tuple[str, tuple[bytes, ...]] | None:
     return None
 
 
+_DEPTHS: Final = {"(": 1, ")": -1}
+
+
 def skim_logic(text: str) -> tuple[str, tuple[bytes, ...]] | None:
     """The form of a parenthesised logic tree and its values, or None when only the grammar can tell."""
     form: list[str] = []
     values: list[bytes] = []
-    at = 0
+    at = depth = 0
     while at < len(text):
         part = _LOGIC_PART.match(text, at)
-        if part is None:
+        if part is None or (at and not depth):
             return None
         at = part.end()
         kind = part.lastgroup
@@ -273,4 +276,5 @@ def skim_logic(text: str) -> tuple[str, tuple[bytes, ...]] | None:
             values.append(to_bytes(array_literal(part["elements"].split(","))))
         else:
             form.append(part[0])
+            depth += _DEPTHS.get(part[0], 0)
     return "".join(form), tuple(values)

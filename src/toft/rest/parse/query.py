@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Final, NamedTuple
 from urllib.parse import quote, unquote_plus
 
@@ -53,7 +54,7 @@ class Part(NamedTuple):
     slots: int | None = None
 
 
-class Skimmed(msgspec.Struct):
+class Skimmed(msgspec.Struct, gc=False):
     """A query string, split. `windows` has limit and offset as given by path text; "" is the root."""
 
     pairs: list[tuple[str, str | None]]
@@ -88,11 +89,13 @@ def skim(raw: str, *, values_may_be_arguments: bool) -> Skimmed:
     return skimmed
 
 
+@functools.lru_cache(1024)
+def _kind_of(key: str) -> str:
+    return key if key in _RESERVED else _MODIFIERS.get(key.rpartition(".")[2], "filter")
+
+
 def _skim_pair(skimmed: Skimmed, key: str, text: str, values_may_be_arguments: bool) -> None:
-    kind = key if key in _RESERVED else _MODIFIERS.get(key.rpartition(".")[2], "filter")
-    if kind in {"limit", "offset"}:
-        _skim_window(skimmed, key, kind, text)
-        return
+    kind = _kind_of(key)
     split: tuple[str, tuple[bytes, ...]] | None = None
     if kind == "filter":
         split = filter_grammar.skim_filter(text)
@@ -100,6 +103,9 @@ def _skim_pair(skimmed: Skimmed, key: str, text: str, values_may_be_arguments: b
             kind, split = "argument", ("", (filter_grammar.to_bytes(text),))
     elif kind == "logic":
         split = filter_grammar.skim_logic(text)
+    elif kind in {"limit", "offset"}:
+        _skim_window(skimmed, key, kind, text)
+        return
     form, values = split or (text, ())
     skimmed.parts.append(Part(kind, key, text, len(skimmed.values), len(values) if split else None))
     skimmed.form += (kind, key, form)
@@ -118,18 +124,23 @@ def _skim_window(skimmed: Skimmed, key: str, kind: str, text: str) -> None:
 
 def canonical(pairs: Sequence[tuple[str, str | None]]) -> str:
     """The query string as Content-Location shows it: sorted by name, values of one name joined."""
-    by_name: dict[str, list[str]] = {}
-    for name, value in sorted(pairs, key=lambda pair: pair[0].encode("utf-8", "surrogateescape")):
-        by_name.setdefault(name, []).append(value or "")
-    return "&".join(
-        f"{_percent(name)}={','.join(_percent(value) for value in values)}"
-        for name, values in by_name.items()
-    )
+    by_name: dict[str, str] = {}
+    for name, value in sorted(pairs, key=_name_of):
+        text = _percent(value) if value else ""
+        known = by_name.get(name)
+        by_name[name] = text if known is None else f"{known},{text}"
+    return "&".join([f"{_percent(name)}={text}" for name, text in by_name.items()])
+
+
+_name_of: Final = itemgetter(0)
 
 
 def _percent(text: str) -> str:
-    if _PLAIN.fullmatch(text):
-        return text
+    return text if _PLAIN.fullmatch(text) else _encoded(text)
+
+
+@functools.lru_cache(1024)
+def _encoded(text: str) -> str:
     # Upstream encodes each byte as if it were a character of its own.
     return quote(text.encode("utf-8", "surrogateescape").decode("latin-1"), safe="")
 

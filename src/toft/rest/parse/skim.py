@@ -22,14 +22,14 @@ from toft.rest.request import Act, Media, Operand, Payload, Preferences, Query, 
 from toft.rest.shape import Shape, shape_of
 
 
-class Page(msgspec.Struct, frozen=True):
+class Page(msgspec.Struct, frozen=True, gc=False):
     """The rows of the root that are asked for: from `offset` on, at most `limit`."""
 
     offset: int = 0
     limit: int | None = None
 
 
-class Asked(msgspec.Struct):
+class Asked(msgspec.Struct, gc=False):
     """A request, skimmed. `values` are numbered as the operands of its meaning are."""
 
     act: Act
@@ -70,7 +70,7 @@ _WANTED: Final = {
 _HAS_BODY: Final = {Act.INSERT, Act.UPDATE, Act.UPSERT_ONE, Act.CALL}
 
 
-class Head(msgspec.Struct, frozen=True):
+class Head(msgspec.Struct, frozen=True, gc=False):
     """The header fields that matter here; several of one name are joined by commas."""
 
     prefer: str = ""
@@ -156,8 +156,13 @@ def _take_body(asked: Asked, body: bytes) -> None:
     asked.values += more
 
 
+_WHOLE: Final = Page()
+
+
 def root_page(skimmed: Skimmed, act: Act, range_header: str | None) -> Page:
     """The page that limit, offset and the Range header agree on. Raises PGRST103 and PGRST114."""
+    if not skimmed.windows and range_header is None:
+        return _WHOLE
     limit, offset = skimmed.windows.get("", (None, None))
     asked = parse_range(range_header)
     if asked is not None and asked[1] is not None and asked[1] < asked[0]:
@@ -184,6 +189,8 @@ def number_windows(
 ) -> list[tuple[str, Window]]:
     """Windows whose numbers were added to `values`; limits are cut to `max_rows`."""
     windows: list[tuple[str, Window]] = []
+    if page is _WHOLE and not skimmed.windows:
+        return windows
     root_offset = page.offset or None
     if page.limit is not None or root_offset is not None:
         windows.append(("", _window(page.limit, root_offset, values, max_rows)))

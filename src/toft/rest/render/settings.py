@@ -16,6 +16,14 @@ from toft.rest.schema.model import Name
 
 _json = msgspec.json.Encoder().encode
 
+
+class Settings(msgspec.Struct, frozen=True, gc=False):
+    """Names and values, in the order in which they are set."""
+
+    names: tuple[str, ...] = ()
+    values: tuple[bytes, ...] = ()
+
+
 #: Functions of the bootstrap: raise TF001 when the schema is another than the plan was made for, and answer
 #: the snapshot that was looked at.
 _CHECK: Final = "toft.require_schema_version($1, $2)"
@@ -28,8 +36,8 @@ def search_path(schema: str, extra: tuple[str, ...]) -> bytes:
 
 
 @functools.lru_cache(512)
-def _settings_sql(names: tuple[str, ...], *, checks_version: bool, is_read_only: bool) -> tuple[bytes, bytes]:
-    """The SQL and the key of its prepared statement."""
+def _settings_sql(names: tuple[str, ...], checks_version: bool, is_read_only: bool) -> tuple[bytes, bytes]:
+    """The SQL and the key of its prepared statement: the same few, again and again."""
     calls = [_CHECK] if checks_version else []
     first = 3 if checks_version else 1
     if is_read_only:
@@ -44,7 +52,7 @@ def _literal(name: str) -> str:
 
 
 def settings_statement(
-    settings: Sequence[tuple[str, bytes]],
+    settings: Settings,
     *,
     version: bytes | None,
     seen: bytes | None,
@@ -55,9 +63,8 @@ def settings_statement(
     version: what the schema must be, None where the database cannot tell. seen: the snapshot in which this
     connection last found it so. is_read_only: forbids writing from here on, for want of a BEGIN that does.
     """
-    names = tuple(name for name, _ in settings)
-    sql, key = _settings_sql(names, checks_version=version is not None, is_read_only=is_read_only)
-    values = tuple(value for _, value in settings)
+    sql, key = _settings_sql(settings.names, version is not None, is_read_only)
+    values = settings.values
     return Statement(sql, values if version is None else (version, seen, *values), key)
 
 
@@ -67,43 +74,48 @@ def pre_request(function: Name) -> Statement:
     return Statement(f"SELECT {qualified(function)}()".encode(), (), b"pre-request")
 
 
+@functools.lru_cache(1024)
+def _beginning(
+    schema: str, extra: tuple[str, ...], role: str, role_settings: tuple[tuple[str, str], ...]
+) -> Settings:
+    """What is the same for all requests of a role to a schema.
+
+    The role's own settings come before the role, whose rights might not allow them.
+    """
+    names = ("search_path", *(name for name, _ in role_settings), "role")
+    values = (search_path(schema, extra), *(value.encode() for _, value in role_settings), role.encode())
+    return Settings(names, values)
+
+
+_REQUEST: Final = ("request.jwt.claims", "request.method", "request.path")
+
+
 def transaction_settings(
     *,
     schema: str,
     extra_search_path: tuple[str, ...],
     role: str,
-    role_settings: Sequence[tuple[str, str]],
+    role_settings: tuple[tuple[str, str], ...],
     claims_json: bytes,
     method: str,
     path: str,
     headers: HeaderList | None,
-    timezone: str | None,
-    function_settings: Sequence[tuple[str, bytes]],
-    app_settings: Sequence[tuple[str, str]],
-) -> list[tuple[str, bytes]]:
+    more: Sequence[tuple[str, bytes]],
+) -> Settings:
     """All settings of one request, in the order in which they are made.
 
-    The role's own come before the role, whose rights might not allow them. headers: None when nothing in the
-    database can read them.
+    headers: None when nothing in the database can read them. more: time zone, function's, app's.
     """
-    settings = [("search_path", search_path(schema, extra_search_path))]
-    settings += [(name, value.encode()) for name, value in role_settings]
-    settings += (
-        ("role", role.encode()),
-        ("request.jwt.claims", claims_json),
-        ("request.method", method.encode()),
-        ("request.path", path.encode("latin-1", "replace")),
-    )
+    beginning = _beginning(schema, extra_search_path, role, role_settings)
+    names = beginning.names + _REQUEST
+    values = (*beginning.values, claims_json, method.encode(), path.encode("latin-1", "replace"))
     if headers is not None:
-        settings += (
-            ("request.headers", _json(_joined(headers))),
-            ("request.cookies", _json(_cookies(headers))),
-        )
-    if timezone is not None:
-        settings.append(("timezone", timezone.encode()))
-    settings += function_settings
-    settings += [(name, value.encode()) for name, value in app_settings]
-    return settings
+        names += ("request.headers", "request.cookies")
+        values += (_json(_joined(headers)), _json(_cookies(headers)))
+    if more:
+        names += tuple(name for name, _ in more)
+        values += tuple(value for _, value in more)
+    return Settings(names, values)
 
 
 def _joined(headers: HeaderList) -> dict[str, str]:
