@@ -27,6 +27,11 @@ class Engines:
         self._search: asyncio.Task[tuple[Engine, ...]] | None = None
         self._known: dict[str, Engine] = {}
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the search is over."""
+        return self._search is not None and self._search.done()
+
     async def all(self) -> tuple[Engine, ...]:
         """All usable engines, best first. A search that failed is made again by the next who asks."""
         if self._search is None or (self._search.done() and self._search.exception() is not None):

@@ -42,7 +42,11 @@ async def take(context: Context, create: CreateLease, report: Report) -> Taken:
     begun = context.clock.mono()
     lifecycle.check_ttl(create.ttl_seconds)
     question = question_of(create)
-    recipe = context.projects.known(question) or await context.projects.recipe(question)
+    recipe = context.projects.known(question)
+    if recipe is None:
+        if not context.engines.is_known:
+            report("looking for Postgres on this machine")
+        recipe = await context.projects.recipe(question)
     built: Built | None = None
     backend_id = context.pool.take_now(recipe.key)
     was_pooled = backend_id is not None

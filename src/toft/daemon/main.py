@@ -80,8 +80,9 @@ def _harden() -> None:
     wanted = _OPEN_FILES if most == resource.RLIM_INFINITY else min(_OPEN_FILES, most)
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
-    with suppress(PermissionError):  # we lead a group already
+    with suppress(PermissionError):  # we lead a group already: then a closed terminal must not end us
         os.setsid()
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     os.chdir("/")
 
 

@@ -1,4 +1,4 @@
-"""Pure: facts counted. One counter per event name, and a sum for each of its durations."""
+"""Pure: facts counted. One counter per event name, one for each of its flags, a sum for each duration."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ class Metrics:
     def __call__(self, event: Event) -> None:
         """Count one event."""
         self._counters[event.name] += 1
-        for field in ("took_ms", "waited_ms"):
-            value = getattr(event, field, None)
-            if value is not None:
+        for field in event.__struct_fields__:
+            value = getattr(event, field)
+            if value is True:
+                self._counters[f"{event.name}.{field}"] += 1
+            elif field.endswith("_ms"):
                 self._sums[f"{event.name}.{field}"] += value
 
     def read(self) -> dict[str, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from toft.telemetry.events import BackendGone, Fault, LeaseEnded, TrashSwept
+from toft.telemetry.events import BackendGone, Fault, LeaseEnded, LeaseTaken, TrashSwept
 from toft.telemetry.log import LogFile, Telemetry, format_line
 from toft.telemetry.metrics import Metrics
 from toft.world import SystemClock
@@ -56,4 +56,12 @@ def test_metrics() -> None:
     metrics = Metrics()
     metrics(BackendGone(backend="b", took_ms=2))
     metrics(BackendGone(backend="c", took_ms=3.5))
-    assert metrics.read() == {"backend.gone": 2, "backend.gone.took_ms": 5.5}
+    for pooled in (True, False):
+        metrics(LeaseTaken(lease="l", backend="b", template="t", was_pooled=pooled, waited_ms=1))
+    assert metrics.read() == {
+        "backend.gone": 2,
+        "backend.gone.took_ms": 5.5,
+        "lease.taken": 2,
+        "lease.taken.was_pooled": 1,
+        "lease.taken.waited_ms": 2,
+    }
