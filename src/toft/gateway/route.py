@@ -15,6 +15,8 @@ class Door(enum.Enum):
 
     WELCOME = "welcome"
     HEALTH = "health"
+    #: the mailbox, which needs neither key nor database
+    MAIL = "mail"
     NOTHING = "nothing"
 
 
@@ -30,6 +32,15 @@ _PREFIXES: Final[tuple[tuple[str, Service], ...]] = (
     ("/auth/v1", "auth"),
     ("/storage/v1", "storage"),
 )
+
+
+MAIL_PREFIX: Final = "/mail"
+
+#: RFC 8414 puts an issuer's path behind the well-known name, so these arrive at the root
+_WELL_KNOWN: Final = {
+    "/.well-known/oauth-authorization-server/auth/v1": "/.well-known/oauth-authorization-server",
+    "/.well-known/openid-configuration/auth/v1": "/.well-known/openid-configuration",
+}
 
 
 def decide_route(raw_path: str) -> Route | Door:
@@ -49,6 +60,10 @@ def decide_route(raw_path: str) -> Route | Door:
                 return Route(service, "/")
             if rest[0] == "/":
                 return Route(service, rest)
+    if raw_path.startswith(MAIL_PREFIX + "/"):
+        return Door.MAIL
+    if raw_path in _WELL_KNOWN:
+        return Route("auth", _WELL_KNOWN[raw_path])
     if raw_path == "/":
         return Door.WELCOME
     if raw_path == "/health":
@@ -67,6 +82,8 @@ _OPEN_AUTH_PATHS: Final = frozenset(
         "/callback",
         "/authorize",
         "/oauth/authorize",
+        "/oauth/consent",
+        "/oauth/revoke",
         "/oauth/token",
         "/oauth/clients/register",
         "/oauth/userinfo",

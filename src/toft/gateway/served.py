@@ -13,7 +13,7 @@ import msgspec
 from toft import __version__
 from toft.errors.backend import PortTaken
 from toft.gateway.caller import decide_caller, word_refusal
-from toft.gateway.route import Door, Route, decide_route, does_own_cors
+from toft.gateway.route import MAIL_PREFIX, Door, Route, decide_route, does_own_cors
 from toft.gateway.services import Services, Surroundings
 from toft.gateway.splice import SqlPort
 from toft.gateway.upstream import Upstream
@@ -112,7 +112,11 @@ class Served:
         route = decide_route(request.raw_path)
         if isinstance(route, Route) and route.service == "storage" and not self._has_storage:
             route = Door.NOTHING
-        if isinstance(route, Door):
+        if route is Door.MAIL:
+            response = await self._services.mailbox.handle(
+                request, request.raw_path.removeprefix(MAIL_PREFIX)
+            )
+        elif isinstance(route, Door):
             response = _answer_door(route)
         elif does_own_cors(route):
             return await self._serve(request, route)
@@ -154,7 +158,7 @@ def _answer_door(door: Door) -> Response:
             status, told = 200, {"name": "toft", "version": __version__}
         case Door.HEALTH:
             status, told = 200, {"status": "ok"}
-        case Door.NOTHING:
+        case Door.NOTHING | Door.MAIL:
             status, told = 404, {"message": "no Route matched with those values"}
     return Response(status, [_JSON], msgspec.json.encode(told))
 

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakValueDictionary
 
 from toft.auth.context import DATABASE_ROLE as AUTH_ROLE
-from toft.auth.context import AuthContext, Message
+from toft.auth.context import AuthContext
 from toft.auth.passwords import PasswordWork
 from toft.auth.service import AuthService
 from toft.gateway.route import Route, Service
 from toft.gateway.upstream import Upstream
 from toft.http.message import Request, Response
+from toft.mailbox.box import Box
+from toft.mailbox.routes import MailboxService
 from toft.pg.connection import connect
 from toft.pg.pool import Pool
 from toft.pg.typed import connect_typed
@@ -83,6 +85,9 @@ class Services:
         self._upstream = upstream
         self._surroundings = surroundings
         self._keys: ProjectKeys | None = None
+        self._box = Box(surroundings.clock, surroundings.entropy)
+        #: what Auth has sent, to be read
+        self.mailbox = MailboxService(self._box, f"http://127.0.0.1:{spec.http_port}")
         self._made: dict[Service, _Answers] = {}
         self._pools: list[_Connections] = []
         self._is_closed = False
@@ -142,7 +147,7 @@ class Services:
                         passwords=self._surroundings.passwords,
                         settings=spec.settings.auth,
                         external_url=external_url,
-                        outbox=_NoOutbox(),
+                        outbox=self._box,
                         report=_log.info,
                     )
                 )
@@ -169,10 +174,3 @@ class Services:
             pool.close()
         self._pools.append(pool)
         return pool
-
-
-class _NoOutbox:
-    """Until backends have a mailbox, messages go nowhere; that one was due is said without its content."""
-
-    async def deliver(self, message: Message) -> None:
-        _log.info("no mailbox: a message with the subject %r was not sent", message.subject)
