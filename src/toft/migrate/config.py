@@ -18,6 +18,7 @@ from toft.protocol.bundle import CONFIG, Bundle
 from toft.protocol.worker import RestSettings, ServiceSettings, StorageSettings
 
 _DEFAULT_SEED = ("./seed.sql",)
+_MOST_NOTICES = 40
 _MAJORS = range(12, 30)
 
 #: `[db.settings]` that a database can have of its own; the rest belongs to the server, which Toft governs
@@ -120,6 +121,8 @@ class ProjectConfig(msgspec.Struct, frozen=True):
     major_version: int | None = None
     services: ServiceSettings = ServiceSettings()
     auto_expose_new_tables: bool = True
+    #: `[experimental.webhooks]`: the database gets pg_net, which they call
+    webhooks_enabled: bool = False
     migrations_enabled: bool = True
     seed_enabled: bool = True
     seed_patterns: tuple[str, ...] = _DEFAULT_SEED
@@ -144,12 +147,15 @@ def read_config(bundle: Bundle, project_ref: str | None = None) -> tuple[Project
         line = text.count("\n", 0, text.index("\ufffd")) + 1
         notices.append(warning(f"{CONFIG}:{line}: the file is not UTF-8"))
     tables, faults = read_toml(text)
-    notices += [warning(f"{CONFIG}:{fault.line}: passed over, not TOML: {fault.reason}") for fault in faults]
+    notices += [warning(f"{CONFIG}:{fault.line}: not TOML: {fault.reason}") for fault in faults]
     is_remote = _override(tables, project_ref)
     keys = Keys(tables, text, bundle.env, notices)
     for path in unknown_keys(tables, _KNOWN):
         keys.say(path, "unknown key {key} is passed over")
-    return _read(keys, bundle.files, seeds_by_default=not is_remote), tuple(notices)
+    config = _read(keys, bundle.files, seeds_by_default=not is_remote)
+    if len(notices) > _MOST_NOTICES:
+        notices[_MOST_NOTICES:] = [warning(f"{CONFIG}: and {len(notices) - _MOST_NOTICES} more like these")]
+    return config, tuple(notices)
 
 
 def _override(tables: Table, project_ref: str | None) -> bool:
@@ -171,13 +177,12 @@ def _read(keys: Keys, files: Mapping[str, bytes], *, seeds_by_default: bool) -> 
         keys.say("api.enabled", "a backend always has its Data API", info)
     if keys.texts("db.migrations.schema_paths", ()):
         keys.say("db.migrations.schema_paths", "declarative schemas are not applied, only migrations", info)
-    if keys.value("experimental.webhooks.enabled") is True:
-        keys.say("experimental.webhooks.enabled", "database webhooks are not part of a backend", info)
     return ProjectConfig(
         project_id=keys.text("project_id", ""),
         major_version=_read_major(keys),
         services=services,
         auto_expose_new_tables=keys.flag("api.auto_expose_new_tables", True),
+        webhooks_enabled=keys.flag("experimental.webhooks.enabled", False),
         migrations_enabled=keys.flag("db.migrations.enabled", True),
         seed_enabled=keys.flag("db.seed.enabled", seeds_by_default),
         seed_patterns=keys.texts("db.seed.sql_paths", _DEFAULT_SEED),

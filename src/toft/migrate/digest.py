@@ -57,6 +57,7 @@ def _contents(project: Project) -> Iterator[tuple[Stage, int, str, object]]:
         "settings and secrets",
         (
             config.auto_expose_new_tables,
+            config.webhooks_enabled,
             config.db_settings,
             config.vault,
         ),

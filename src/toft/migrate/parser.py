@@ -122,18 +122,6 @@ def parse_statement(sql: str) -> Said | None:
         return None
 
 
-def is_do_block(sql: str) -> tuple[str, str] | None:
-    """Language and body of a DO statement."""
-    try:
-        tree = postgast.parse(sql)
-    except (postgast.PgQueryError, UnicodeEncodeError):
-        return None
-    if len(tree.stmts) != 1 or not tree.stmts[0].stmt.HasField("do_stmt"):
-        return None
-    parts = {item.def_elem.defname: item.def_elem.arg.string.sval for item in tree.stmts[0].stmt.do_stmt.args}
-    return parts.get("language", "plpgsql"), parts.get("as", "")
-
-
 def _read(node: ast.Node) -> Said | None:
     match node.WhichOneof("node"):
         case "create_role_stmt":

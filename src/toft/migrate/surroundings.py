@@ -43,9 +43,19 @@ async def set_up(sessions: Sessions, config: ProjectConfig) -> list[Notice]:
             notices.append(warning(f"`db.settings.{name}` is left out: {error.message}"))
     if not config.auto_expose_new_tables:
         await (await sessions.tenant()).script(_KEEP_TO_OURSELVES)
+    if config.webhooks_enabled:
+        notices += await _bring_pg_net(await sessions.tenant())
     if config.vault:
         notices += await _fill_vault(await sessions.tenant(), config.vault)
     return notices
+
+
+async def _bring_pg_net(tenant: Connection) -> list[Notice]:
+    try:
+        await tenant.script("create extension if not exists pg_net with schema extensions")
+    except PostgresError as error:
+        return [warning(f"`[experimental.webhooks]` is left out: {error.message}")]
+    return []
 
 
 async def _fill_vault(tenant: Connection, secrets: Sequence[Secret]) -> list[Notice]:

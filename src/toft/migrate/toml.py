@@ -14,6 +14,8 @@ import msgspec
 
 type Table = dict[str, object]
 
+#: after so many, a text is taken for something else than TOML, and what is left of it is not read
+_MOST_FAULTS = 50
 _HEADER = re.compile(r"[ \t]*\[{1,2}[ \t]*[A-Za-z_]")
 _HEADER_KEYS = re.compile(r"""[ \t]*\[{1,2}([^\[\]]+)\]""")
 _KEY = re.compile(r"""\s*"([^"]*)"\s*|\s*'([^']*)'\s*|\s*([\w-]+)\s*""")
@@ -36,13 +38,13 @@ def read_toml(text: str) -> tuple[Table, list[Fault]]:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     try:
         return tomllib.loads(text), []
-    except (tomllib.TOMLDecodeError, RecursionError):
-        pass
-    whole: Table = {}
-    faults: list[Fault] = []
-    for start, lines in _sections(text):
-        lay_over(whole, _read_section(start, lines, faults))
-    return whole, faults
+    except (tomllib.TOMLDecodeError, RecursionError) as refusal:
+        whole: Table = {}
+        faults: list[Fault] = []
+        for start, lines in _sections(text):
+            lay_over(whole, _read_section(start, lines, faults))
+        # Sections that are sound one by one and not together: one of them comes twice.
+        return whole, faults or [_fault(refusal, text.count("\n") + 1)]
 
 
 def _sections(text: str) -> list[tuple[int, list[str]]]:
@@ -57,18 +59,26 @@ def _sections(text: str) -> list[tuple[int, list[str]]]:
 
 def _read_section(start: int, lines: list[str], faults: list[Fault]) -> Table:
     lines = list(lines)
-    while any(lines):
+    while any(lines) and len(faults) < _MOST_FAULTS:  # each round empties at least one of them
         try:
             return tomllib.loads("\n".join(lines))
         except (tomllib.TOMLDecodeError, RecursionError) as refusal:
-            place = _AT_LINE.search(str(refusal))
-            bad = min(int(place[1]), len(lines)) - 1 if place else len(lines) - 1
+            fault = _fault(refusal, len(lines))
+            filled = [index for index, line in enumerate(lines) if line]
+            bad = max((index for index in filled if index < fault.line), default=filled[0])
             first = _start_of_value(lines, bad)
-            faults.append(Fault(start + bad, _PLACE.sub("", str(refusal))))
+            faults.append(Fault(start + bad, fault.reason))
             if first == 0 and _HEADER.match(lines[0]):
                 return {}  # without its name, a section says nothing
             lines[first : bad + 1] = [""] * (bad + 1 - first)
     return {}
+
+
+def _fault(refusal: Exception, last_line: int) -> Fault:
+    """The parser tells the line in its words, or that it met the end of the text."""
+    place = _AT_LINE.search(str(refusal))
+    line = min(int(place[1]), last_line) if place else last_line
+    return Fault(line, _PLACE.sub("", str(refusal)))
 
 
 def _start_of_value(lines: list[str], bad: int) -> int:

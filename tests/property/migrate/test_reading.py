@@ -6,7 +6,7 @@ import contextlib
 import tomllib
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.kit.projects import bundle_of
@@ -67,6 +67,7 @@ def test_other_bytes_are_no_bundle(raw: bytes) -> None:
 
 
 @given(toml_texts | st.text())
+@example("[api]\n[api]")
 def test_any_config_is_read(text: str) -> None:
     """Whatever the file says there is a configuration; what is sound is read as the TOML parser reads it."""
     config, notices = read_config(bundle_of({CONFIG: text.encode("utf-8", "replace")}))

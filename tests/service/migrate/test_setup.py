@@ -74,6 +74,21 @@ async def test_vault_secrets_are_there_for_the_first_migration(supabase: Supabas
     assert await rows(supabase, "select * from seen order by 1") == [["api_key", "top"], ["plain", "it's"]]
 
 
+async def test_webhooks(supabase: SupabaseCluster) -> None:
+    """`[experimental.webhooks]` brings what the triggers of the dashboard call; requests are written down."""
+    files = {
+        "1_a.sql": """
+            create table orders (id int);
+            create trigger tell after insert on orders for each row execute function
+              supabase_functions.http_request('https://x.example/', 'POST', '{}', '{}', '1000');
+            insert into orders values (1);
+        """
+    }
+    applied = await apply_to(supabase, project_of(files, config="[experimental.webhooks]\nenabled = true"))
+    assert applied.notices == ()
+    assert await rows(supabase, "select count(*) from net.http_request_queue", "supabase_admin") == [["1"]]
+
+
 async def test_roles_come_before_migrations(supabase: SupabaseCluster) -> None:
     """supabase/roles.sql runs as `postgres`, first, and is not recorded."""
     await apply_to(
