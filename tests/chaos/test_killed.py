@@ -98,28 +98,6 @@ async def test_killed_daemon_is_started_again_by_the_cli(own_cli: RealCli, own_t
     await own_toftd.until_gone(lease)
 
 
-async def test_daemon_killed_while_it_migrates(own_cli: RealCli, own_toftd: RunningDaemon) -> None:
-    """A daemon that is killed in the middle of a migration leaves no server and no half-made template."""
-    own_cli.write({"1_slow.sql": "create table a (id int); select pg_sleep(600);"})
-    await own_toftd.start()
-    with own_cli.started("lease", "create") as process:
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while not (slow := [line for line in own_toftd.processes() if "/templates/.building" in line]):
-                await asyncio.sleep(0.01)
-        await own_toftd.kill()
-        _, errors = process.communicate(timeout=PATIENCE_SECONDS)
-        assert process.returncode == 125
-        assert errors.startswith("error: the daemon does not answer")
-    await own_toftd.start()
-    await own_toftd.take()
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while [line for line in own_toftd.processes() if "/templates/." in line]:
-            await asyncio.sleep(0.01)
-    assert slow
-    assert not list((own_toftd.home / "templates").glob(".*"))
-    assert not list(own_toftd.run.glob("t*/"))
-
-
 async def test_killed_worker_disturbs_only_its_own(own_toftd: RunningDaemon) -> None:
     """kill -9 of a gateway worker: its backends' ports come back, another's sessions are not even cut."""
     await own_toftd.start(TOFT_WORKERS="2")

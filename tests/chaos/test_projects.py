@@ -29,25 +29,6 @@ def templates(daemon: RunningDaemon) -> set[str]:
     return set(os.listdir(daemon.home / "templates"))
 
 
-async def test_a_second_lease_applies_nothing(cli: RealCli, toftd: RunningDaemon) -> None:
-    """The first lease of a project runs its files and leaves a template; the next one starts from that."""
-    cli.write(
-        {
-            "1_a.sql": "create table ran as select clock_timestamp() as at;",
-            "supabase/seed.sql": "insert into ran values (clock_timestamp());",
-        }
-    )
-    first = cli.json("lease", "create")
-    second = cli.json("lease", "create")
-    assert (first["template"]["was_cached"], first["template"]["applied"]) == (False, 2)
-    assert (second["template"]["was_cached"], second["template"]["applied"]) == (True, 0)
-    assert second["template"]["key"] == first["template"]["key"]
-    times = "select string_agg(at::text, ' ' order by at) from ran"
-    assert await query(first, times) == await query(second, times)
-    await query(first, "insert into ran values (now()) returning 1")
-    assert await query(second, "select count(*) from ran") == 2
-
-
 async def test_a_failing_migration_leaves_nothing(cli: RealCli, toftd: RunningDaemon) -> None:
     """A migration that fails ends the run before the command, says where and why, and leaves no template."""
     before = templates(toftd)
@@ -130,15 +111,11 @@ async def test_files_as_editors_write_them(cli: RealCli) -> None:
 
 
 async def test_a_migration_of_fifty_megabytes(cli: RealCli) -> None:
-    """50 MB in one file are applied; an error at its end is told with its line."""
+    """50 MB in one file go all the way from the folder into the database."""
     row = "insert into a values (repeat('x', 10), '" + "y" * (1 << 20) + "');\n"
     cli.write({"1_a.sql": "create table a (short text, long text);\n" + row * 50})
     lease = cli.json("lease", "create")
     assert await query(lease, "select sum(length(long)) from a") == 50 << 20
-    cli.write({"1_a.sql": "create table a (short text, long text);\n" + row * 50 + "select nothing;\n"})
-    refused = cli("run", "--", "true")
-    assert refused.returncode == 125
-    assert "error: supabase/migrations/1_a.sql:52: " in refused.stderr
 
 
 async def test_no_project(cli: RealCli) -> None:

@@ -311,6 +311,9 @@ class RunningDaemon:
         """End it with everything that it has, and see that nothing is left."""
         for stream in self._streams:
             stream.close()
+        if self.process is None and not self.home.exists():
+            self.must_have_left_nothing()  # purged already
+            return
         self.keep_what_was_dear()
         if self.process is None or self.process.poll() is not None:
             if self.process is not None:
