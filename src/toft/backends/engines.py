@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from pathlib import Path
 
 from toft.backends.chores import FindEngines
@@ -52,6 +53,13 @@ class Engines:
             )
         self._known[engine_id] = engine
         return engine
+
+    def unused(self, in_use: Collection[str]) -> list[Path]:
+        """Folders of engines that are not found any more and that nothing uses, once the search is over."""
+        if not self.is_known:
+            return []
+        kept = {*self._known, *in_use}
+        return [path for path in (self._home / "engines").iterdir() if path.name not in kept]
 
     async def close(self) -> None:
         """Forget a search that is still going on."""

@@ -140,17 +140,19 @@ class Templates:
             build.listeners.remove(report)
 
     def collect(self, most: int, most_bytes: int, in_use: Collection[TemplateKey]) -> list[TemplateRecord]:
-        """Throw away project templates, those used longest ago first, until the rest keeps the bounds.
+        """Throw away templates, those used longest ago first, until the rest keeps the bounds.
 
-        Never one in use. Base templates are small, dear to make and the root of all others.
+        Never one in use. Base templates count for nothing and stay, for they are small, dear to make and the
+        root of all others, unless no template at all is to stay.
         """
-        projects = [record for record in self._known.values() if record.kind == "project"]
+        kinds = ("project", "base") if most == 0 else ("project",)
+        projects = [record for record in self._known.values() if record.kind in kinds]
         by_use = sorted(projects, key=lambda record: record.used_mono)
         count = sum(record.recipe is not None for record in by_use)
         size = sum(record.size_bytes for record in by_use)
         gone: list[TemplateRecord] = []
         for record in by_use:
-            if count <= most and size <= most_bytes:
+            if count <= most and size <= most_bytes and most:
                 break
             if record.key in in_use or record.key in self._builds:
                 continue

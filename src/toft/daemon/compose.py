@@ -3,55 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from toft import __version__
-from toft.backends import observe
-from toft.backends.act import Actor
-from toft.backends.backend import Backend, Wish
 from toft.backends.context import Context, Knobs, Tasks
 from toft.backends.engines import Engines
 from toft.backends.estate import Estate
-from toft.backends.fault import explain
 from toft.backends.jobs import Jobs
 from toft.backends.numbers import Ports
-from toft.backends.patrol import Patrol, wake
 from toft.backends.places import Places
-from toft.backends.projects import MOST_BUNDLES, Projects
-from toft.backends.records import TemplateRecord
-from toft.backends.supply import Supply
+from toft.backends.projects import Projects
 from toft.backends.templates import Templates
 from toft.backends.trash import Trash
-from toft.daemon.api import Api
 from toft.daemon.children import Workers
-from toft.daemon.loop import Loop
-from toft.daemon.pressure import PressureWatch, is_short
+from toft.daemon.life import Bounds, Daemon
 from toft.engine.template import Launch
-from toft.errors.daemon import DaemonUnreachable
-from toft.errors.shape import ToftError
-from toft.host.files import remove_tree
-from toft.http.server import Listener, listen
-from toft.ids import BackendId, TemplateKey
-from toft.leases import lifecycle
+from toft.ids import BackendId
 from toft.leases.book import LeaseBook
 from toft.leases.pool import Pool
-from toft.leases.refill import Limits
-from toft.protocol.routes import Collected, Stopped
 from toft.store.connection import Store
 from toft.store.ledger import Ledger
-from toft.telemetry.events import Adopted, DaemonStarted, DaemonStopped, MemoryPressure
 from toft.telemetry.log import Telemetry
-from toft.telemetry.metrics import Metrics
 from toft.world import Clock, Entropy
-
-#: Nothing takes longer to go than this; what does is left to the next daemon.
-STOP_SECONDS = 30.0
-#: A daemon that cannot take over tells why, for so long, to who is connected or just connecting.
-FAULT_SECONDS = 1.0
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,246 +34,54 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     places: Places
     knobs: Knobs
-    limits: Limits
+    bounds: Bounds
     bindir: Path | None
-    templates_kept: int
-    templates_bytes: int
     workers: int
     job_argv: tuple[str, ...]
     worker_argv: tuple[str, ...]
     child_env: dict[str, str]
-    boot_id: str
 
 
-class Daemon:
-    """Everything that lives in toftd."""
-
-    def __init__(self, plan: Plan, clock: Clock, entropy: Entropy, tell: Telemetry, pid: int) -> None:
-        self._plan = plan
-        self._pid = pid
-        self._tell = tell
-        places = plan.places
-        counters = Metrics()
-        tell.add(counters)
-        self._wake = asyncio.Event()
-        self._tasks = Tasks(tell)
-        store = Store(places.state)
-        jobs = Jobs(plan.job_argv, plan.child_env, places.log, tell)
-        engines = Engines(places.home, plan.bindir, jobs, clock, tell)
-        projects = Projects(places.projects, jobs, engines)
-        pool = Pool[BackendId](lambda _: self._wake.set())
-        trash = Trash(places.trash, jobs, clock, entropy, tell, lambda: any(map(pool.waiting, pool.kinds())))
-        launch = Launch(run_dir=places.run, uid=plan.knobs.uid_base, confinement=plan.knobs.confinement)
-        self._workers = Workers(
-            argv=plan.worker_argv,
-            env=plan.child_env,
-            version=__version__,
-            most=plan.workers,
-            places=places,
-            store=store,
-            tasks=self._tasks,
-            tell=tell,
-        )
-        self._context = context = Context(
-            places=places,
-            knobs=plan.knobs,
-            store=store,
-            ledger=Ledger(store, clock),
-            leases=LeaseBook(store, clock, self._wake.set),
-            estate=Estate(store, clock, self._wake.set),
-            pool=pool,
-            jobs=jobs,
-            engines=engines,
-            projects=projects,
-            templates=Templates(places.templates, launch, store, jobs, engines, projects, trash, clock, tell),
-            trash=trash,
-            gateway=self._workers,
-            ports=Ports(entropy),
-            tasks=self._tasks,
-            clock=clock,
-            entropy=entropy,
-            tell=tell,
-        )
-        self._actor = Actor(context)
-        self._supply = Supply(context, self._actor, plan.limits)
-        self._supply.is_short = is_short
-        self._patrol = Patrol(context)
-        self._pressure = PressureWatch(self._is_pressed)
-        self._workers.see = lambda backend_id, attachment: context.estate.see(
-            backend_id, attachment=attachment
-        )
-        self._workers.wake = self._wake_backend
-        context.templates.made = self._keep_bounds
-        jobs.lost = self._job_lost
-        context.leases.began = self._patrol.notice
-        self._api = Api(context, self._supply, counters, collect=self.collect, stop=self.stop)
-        self._stopped = asyncio.Event()
-        self.leases_left = 0
-        self.was_purged = False
-
-    async def serve(self, *, end_leases: bool = False) -> None:
-        """Listen, take over what an earlier daemon left, and run until `stop`.
-
-        end_leases: nobody came for the leases of a daemon that was stopped: end them, and stop too.
-        """
-        context = self._context
-        places = context.places
-        listener = await listen(self._api.handle, path=places.control_socket)
-        try:
-            for signum in (signal.SIGTERM, signal.SIGINT):
-                asyncio.get_running_loop().add_signal_handler(signum, self._on_signal)
-            context.tell(DaemonStarted(version=__version__, pid=self._pid, home=str(places.home)))
-            try:
-                await self._take_over()
-            except (ToftError, OSError) as error:
-                self._api.fault = explain(error, places.home, "taking over")
-                self._api.ready.set()
-                await asyncio.sleep(FAULT_SECONDS)
-                raise self._api.fault from error
-            self._api.ready.set()
-            if end_leases:
-                observe.end_all(context, lifecycle.STOPPED)
-                await self.stop(False)
-            await self._stopped.wait()
-        finally:
-            await self._close(listener)
-
-    async def _take_over(self) -> None:
-        context = self._context
-        context.jobs.warm("clone")
-        attached = await self._workers.adopt()
-        found = observe.adopt(context, self._plan.boot_id, attached)
-        context.tell(
-            Adopted(
-                backends=found.backends,
-                leases=found.leases,
-                workers=self._workers.count(),
-                cleaned=found.cleaned,
-            )
-        )
-        self._tasks.start(Loop(self._wake).run(context, self._actor, self._supply), "loop")
-        self._tasks.start(context.trash.sweep_forever(), "trash")
-        self._tasks.start(self._patrol.walk_forever(), "patrol")
-        self._tasks.start(self._find_engines(), "engines")
-        self._pressure.open()
-        if found.leases:
-            self._patrol.notice()
-        if not self._workers.count():
-            self._workers.start_first()
-
-    async def stop(self, purge: bool) -> Stopped:
-        """Let go of everything that no lease needs; with `purge` of everything. The daemon ends after it."""
-        context = self._context
-        self._api.is_stopping = True
-        self._supply.is_closed = True
-        context.is_closing = True
-        if purge:
-            observe.end_all(context, lifecycle.PURGED)
-        for kind in context.pool.kinds():
-            context.pool.fail(kind, DaemonUnreachable(cause="it is stopping"), everyone=True)
-        self._discard_pool()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(STOP_SECONDS):
-                await context.estate.wait_all_leased()
-        self.leases_left = len(context.leases.live())
-        context.leases.close_streams()
-        await context.templates.close()
-        await context.engines.close()
-        with suppress(ToftError):
-            await context.trash.sweep()
-        await context.jobs.close()
-        await self._workers.close(keep_busy=self.leases_left > 0)
-        await self._tasks.close()
-        self.was_purged = purge
-        if purge:
-            context.store.close()
-            await asyncio.to_thread(self._remove_files)
-        context.tell(DaemonStopped(leases_left=self.leases_left, purged=purge))
-        self._stopped.set()
-        return Stopped(stopped=True, leases=self.leases_left)
-
-    async def collect(self, everything: bool) -> Collected:
-        """Throw away what nothing uses: beyond the bounds, or all that no lease needs."""
-        context = self._context
-        self._supply.keeps_nothing = everything
-        try:
-            dropped = self._discard_pool() if everything else 0
-            if everything:
-                await context.estate.wait_none_going()
-            gone = self._collect_templates(most=0 if everything else self._plan.templates_kept)
-        finally:
-            self._supply.keeps_nothing = False
-            self._wake.set()
-        projects = context.projects.forget_old(0 if everything else MOST_BUNDLES)
-        observe.clear_half_made(context)
-        freed = sum(record.size_bytes for record in gone)
-        await context.trash.sweep()
-        return Collected(backends=dropped, templates=len(gone), projects=projects, bytes=freed)
-
-    def _keep_bounds(self) -> None:
-        self._collect_templates()
-
-    def _job_lost(self, lane: str) -> None:
-        if lane == "build":
-            observe.clear_half_made(self._context)
-
-    def _collect_templates(self, most: int | None = None) -> list[TemplateRecord]:
-        context = self._context
-        in_use = {backend.template_key for backend in context.estate.all() if not backend.is_leased}
-        in_use |= {TemplateKey(kind) for kind in context.pool.kinds()}
-        return context.templates.collect(
-            self._plan.templates_kept if most is None else most, self._plan.templates_bytes, in_use
-        )
-
-    def _discard_pool(self) -> int:
-        """Wish everything gone that nobody has taken."""
-        context = self._context
-        idle = [
-            backend
-            for backend in context.estate.all()
-            if not backend.is_leased and backend.wish is not Wish.GONE and not self._is_in_hands(backend)
-        ]
-        for backend in idle:
-            context.estate.change(backend.id, wish=Wish.GONE)
-        return len(idle)
-
-    def _is_in_hands(self, backend: Backend) -> bool:
-        """Whether it is just being handed over. One that stands on the shelf is taken away from there."""
-        return self._actor.was_offered(backend.id) and not self._context.pool.withdraw(
-            backend.template_key, backend.id
-        )
-
-    def _wake_backend(self, backend_id: BackendId) -> None:
-        wake(self._context, backend_id)
-        self._patrol.notice()
-
-    def _is_pressed(self, is_pressed: bool) -> None:
-        self._supply.is_pressed = is_pressed
-        self._context.tell(MemoryPressure(is_pressed=is_pressed))
-        self._wake.set()
-
-    async def _find_engines(self) -> None:
-        """Ahead of the first who asks; a fault is told to that one."""
-        with suppress(ToftError):
-            await self._context.engines.all()
-
-    def _on_signal(self) -> None:
-        if not self._api.is_stopping:
-            self._stopping = asyncio.ensure_future(self.stop(False))
-
-    def _remove_files(self) -> None:
-        """All that this home holds, but for what is not ours: a config.toml that the user wrote."""
-        places = self._context.places
-        for path in (
-            *places.contents,
-            *places.run.glob("worker-*.sock"),
-            *observe.builders_sockets(places),
-            places.sockets,
-        ):
-            remove_tree(path)
-
-    async def _close(self, listener: Listener) -> None:
-        self._pressure.close()
-        await self._tasks.close()
-        await listener.close(grace_seconds=2.0)
-        self._context.store.close()
+def compose(plan: Plan, clock: Clock, entropy: Entropy, tell: Telemetry, pid: int) -> Daemon:
+    """All parts, put together. Needs a running event loop."""
+    places = plan.places
+    wake = asyncio.Event()
+    tasks = Tasks(tell)
+    store = Store(places.state)
+    jobs = Jobs(plan.job_argv, plan.child_env, places.log, tell)
+    engines = Engines(places.home, plan.bindir, jobs, clock, tell)
+    projects = Projects(places.projects, jobs, engines)
+    pool = Pool[BackendId](lambda _: wake.set())
+    trash = Trash(places.trash, jobs, clock, entropy, tell, lambda: any(map(pool.waiting, pool.kinds())))
+    launch = Launch(run_dir=places.run, uid=plan.knobs.uid_base, confinement=plan.knobs.confinement)
+    workers = Workers(
+        argv=plan.worker_argv,
+        env=plan.child_env,
+        version=__version__,
+        most=plan.workers,
+        places=places,
+        store=store,
+        tasks=tasks,
+        tell=tell,
+    )
+    context = Context(
+        places=places,
+        knobs=plan.knobs,
+        store=store,
+        ledger=Ledger(store, clock),
+        leases=LeaseBook(store, clock, wake.set),
+        estate=Estate(store, clock, wake.set),
+        pool=pool,
+        jobs=jobs,
+        engines=engines,
+        projects=projects,
+        templates=Templates(places.templates, launch, store, jobs, engines, projects, trash, clock, tell),
+        trash=trash,
+        gateway=workers,
+        ports=Ports(entropy),
+        tasks=tasks,
+        clock=clock,
+        entropy=entropy,
+        tell=tell,
+    )
+    return Daemon(context, workers, wake, plan.bounds, pid)

@@ -36,6 +36,7 @@ _OPEN_FILES = 65536
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from toft.daemon.compose import Plan
+    from toft.daemon.life import Daemon
     from toft.host.confine import Method
 
 
@@ -178,7 +179,7 @@ def _serve(settings: Settings, places: Places) -> int:
     """Serve until the daemon is stopped; the number of leases that live on."""
     import uvloop
 
-    from toft.daemon.compose import Daemon
+    from toft.daemon.compose import compose
     from toft.telemetry.log import LogFile, Telemetry
 
     clock = SystemClock()
@@ -187,7 +188,7 @@ def _serve(settings: Settings, places: Places) -> int:
 
     async def serve() -> Daemon:
         tell = Telemetry(log)
-        daemon = Daemon(make_plan(settings, places), clock, SystemEntropy(), tell, os.getpid())
+        daemon = compose(make_plan(settings, places), clock, SystemEntropy(), tell, os.getpid())
         await daemon.serve(end_leases=END_LEASES in sys.argv[1:])
         return daemon
 
@@ -218,6 +219,7 @@ def make_plan(settings: Settings, places: Places) -> Plan:
     """What the settings say, in the terms of the rooms."""
     from toft.backends.context import Knobs
     from toft.daemon.compose import Plan
+    from toft.daemon.life import Bounds
     from toft.leases.refill import Limits
 
     python = (options.python(), "-P", "-m")
@@ -230,17 +232,21 @@ def make_plan(settings: Settings, places: Places) -> Plan:
             disk_quota_bytes=settings.disk_quota,
             sleep_after_seconds=settings.sleep_after,
         ),
-        limits=Limits(
-            started=settings.pool_size, cloned=settings.pool_cloned, most_things=settings.max_backends
+        bounds=Bounds(
+            pool=Limits(
+                started=settings.pool_size,
+                cloned=settings.pool_cloned,
+                most_things=settings.max_backends,
+            ),
+            templates_kept=settings.templates_kept,
+            templates_bytes=settings.templates_bytes,
+            boot_id=_boot_id(),
         ),
         bindir=Path(settings.pg_bindir) if settings.pg_bindir else None,
-        templates_kept=settings.templates_kept,
-        templates_bytes=settings.templates_bytes,
         workers=settings.workers,
         job_argv=(*python, "toft.backends.job", settings.home),
         worker_argv=_worker_line((*python, "toft.gateway.worker")),
         child_env=env,
-        boot_id=_boot_id(),
     )
 
 

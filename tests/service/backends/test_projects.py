@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import asyncpg
@@ -13,6 +14,7 @@ from toft import __version__
 
 TODOS = "create table todos (id int primary key, title text);"
 TAGS = "create table tags (id int primary key);"
+BUILT = re.compile(r"template\.built key=\S+ kind=project")
 SEED = "insert into todos values (1, 'seeded');"
 
 
@@ -86,9 +88,9 @@ async def test_leases_at_once_share_one_build(toftd: RunningDaemon) -> None:
     digest = await toftd.put(
         bundle_of({"1_shared.sql": "create table shared as select 1 as x from pg_sleep(0.3);"})
     )
-    built = toftd.said().count("template.built")
+    built = len(BUILT.findall(toftd.said()))
     held = await asyncio.gather(*(toftd.hold(project=digest) for _ in range(4)))
-    assert toftd.said().count("template.built") == built + 1
+    assert len(BUILT.findall(toftd.said())) == built + 1
     assert len({lease["backend_id"] for lease, _ in held}) == 4
     for lease, stream in held:
         assert await fetch(lease, "select count(*) from shared") == 1
@@ -131,12 +133,12 @@ async def test_a_client_that_leaves_does_not_stop_the_build(toftd: RunningDaemon
     digest = await toftd.put(
         bundle_of({"1_left.sql": "create table left_alone as select 1 as x from pg_sleep(0.5);"})
     )
-    built = toftd.said().count("template.built")
+    built = len(BUILT.findall(toftd.said()))
     stream = await toftd.open("/v1/leases", {"version": __version__, "project": digest, "hold": True})
     while "1_left.sql" not in str(await stream.line()):
         pass
     stream.close()
-    await toftd.event("template.built", count=built + 1)
+    await toftd.event(BUILT.pattern, count=built + 1)
     assert await toftd.leases() == []
     assert (await toftd.take(project=digest))["template"]["was_cached"]
 
@@ -166,9 +168,17 @@ async def test_templates_are_collected(own_toftd: RunningDaemon) -> None:
     collected = (await own_toftd.ask("POST", "/v1/gc", {"templates": True})).json
     assert collected["templates"] >= 2
     assert collected["bytes"] > 0
-    left = [path.name for path in (own_toftd.home / "templates").iterdir()]
-    assert all(name.startswith("base-") for name in left)
-    assert own_toftd.rows("SELECT 1 FROM template WHERE kind = 'project'") == []
+    assert list((own_toftd.home / "templates").iterdir()) == []
+    assert own_toftd.rows("SELECT 1 FROM template") == []
+
+
+async def test_the_template_of_a_living_lease_is_kept(own_toftd: RunningDaemon) -> None:
+    """gc throws no template away that a live backend came from."""
+    await own_toftd.start(TOFT_POOL_SIZE="1")
+    lease = await own_toftd.take()
+    collected = (await own_toftd.ask("POST", "/v1/gc", {"templates": True})).json
+    assert collected["templates"] == 0
+    assert [path.name for path in (own_toftd.home / "templates").iterdir()] == [lease["template"]["key"]]
 
 
 async def test_killed_in_the_middle_of_a_build(own_toftd: RunningDaemon) -> None:
