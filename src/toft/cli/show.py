@@ -28,6 +28,8 @@ class Show:
             self._aside(plain_json.encode({"error": error.to_json()}).decode())
         else:
             self._aside(f"error: {error}")
+            if error.context:
+                self._aside(error.context)
             self._aside(f"hint: {error.hint}")
 
     def warning(self, text: str) -> None:

@@ -11,6 +11,15 @@ class MigrationFailed(ToftError):
     message = "{file}:{line}: {text} (SQLSTATE {sqlstate}, statement {statement})"
     remedy = "{advice}"
 
+    @property
+    def context(self) -> str:
+        """The lines around the fault with a caret, then what Postgres added."""
+        facts = {
+            name: str(self.facts.get(name) or "") for name in ("excerpt", "detail", "hint", "where", "kept")
+        }
+        said = [f"{name}: {facts[name]}" for name in ("detail", "hint", "where", "kept") if facts[name]]
+        return "\n".join([facts["excerpt"], *said] if facts["excerpt"] else said)
+
 
 class FileUnreadable(ToftError):
     code = "TOFT-PROJECT-FILE"

@@ -48,6 +48,11 @@ class ToftError(Exception):
         """What the user can do about it, one sentence."""
         return self.remedy.format(**self.facts)
 
+    @property
+    def context(self) -> str:
+        """Lines that show where it happened, for people; empty for most errors."""
+        return ""
+
     def to_json(self) -> dict[str, object]:
         """The problem+json members (RFC 9457) plus `code`, `remedy` and `facts`."""
         return {
