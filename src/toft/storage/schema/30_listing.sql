@@ -278,7 +278,7 @@ create function storage.list_multipart_uploads_with_delimiter(
   bucket_id text, prefix_param text, delimiter_param text, max_keys integer default 100,
   next_key_token text default '', next_upload_token text default ''
 ) returns table (key text, id text, created_at timestamptz)
-language sql stable
+language sql
 as $$
   with entry as (
     select
