@@ -85,7 +85,7 @@ class Workers:
         self._tasks = tasks
         self._tell = tell
         self._workers: dict[int, Worker] = {}
-        self._starting: set[int] = set()
+        self._starting: dict[int, asyncio.Task[None]] = {}
         self._came = asyncio.Event()
         self._is_closed = False
         self.see: Callable[[BackendId, Attachment], None] = lambda _id, _attachment: None
@@ -156,6 +156,11 @@ class Workers:
     async def close(self, *, keep_busy: bool) -> None:
         """End the workers. keep_busy: those that serve somebody stay, for the next daemon."""
         self._is_closed = True
+        starting = list(self._starting.values())
+        for task in starting:
+            task.cancel()
+        if starting:
+            await asyncio.wait(starting)
         staying = [worker for worker in self._workers.values() if keep_busy and worker.backends]
         for worker in staying:
             worker.link.close()
@@ -201,8 +206,7 @@ class Workers:
         if self._is_closed or self._starting or current >= min(count, self._most):
             return
         number = next(n for n in range(len(self._workers) + 1) if n not in self._workers)
-        self._starting.add(number)
-        self._tasks.start(self._start(number), f"start worker {number}")
+        self._starting[number] = self._tasks.start(self._start(number), f"start worker {number}")
 
     async def _start(self, number: int) -> None:
         try:
@@ -211,7 +215,7 @@ class Workers:
             self._tell.fault(f"worker {number}", error)
             await asyncio.sleep(REST_SECONDS)
         finally:
-            self._starting.discard(number)
+            del self._starting[number]
             self._came.set()
 
     async def _launch(self, number: int) -> None:
