@@ -98,6 +98,14 @@ class DataApi:
 
     async def handle(self, request: Request) -> Response:
         """Answer one request of the main port."""
+        response = await self._answer(request)
+        trace = self.settings.options.trace_header
+        if trace is not None:
+            name = trace.lower().encode()
+            response.headers.append((name, (request.headers.get(name) or "").encode("latin-1")))
+        return response
+
+    async def _answer(self, request: Request) -> Response:
         origins = self.settings.allowed_origins
         if is_preflight(request):
             return answer_preflight(request, origins)
@@ -110,10 +118,6 @@ class DataApi:
             response = respond_error(error)
         if request.method != "OPTIONS":
             response.headers += allow_origin(request, origins)
-        trace = self.settings.options.trace_header
-        if trace is not None:
-            name = trace.lower().encode()
-            response.headers.append((name, (request.headers.get(name) or "").encode("latin-1")))
         return response
 
     # Keeping up with the database.

@@ -40,8 +40,6 @@ def parse_path(path: str) -> tuple[str, str]:
     (('routine', 'add them'), ('relation', 'todos'), ('root', ''))
     """
     pieces = path.removeprefix("/").split("/")
-    if len(pieces) > 1 and not pieces[-1]:
-        pieces.pop()
     match [unquote(piece, errors="surrogateescape") if "%" in piece else piece for piece in pieces]:
         case [""]:
             return "root", ""
