@@ -428,3 +428,38 @@ async def test_health(store: StorageBackend):
     assert store.http is not None
     assert (await store.http.get(store.url + "/status")).status_code == 200
     assert (await store.call("GET /health")).json() == {"healthy": True}
+
+
+async def test_upload_that_breaks_off(store: StorageBackend):
+    """Nothing is visible and nothing is left, and the next upload of the same key is as if it never was."""
+    await store.bucket()
+    assert store.listener is not None
+    _, writer = await asyncio.open_connection("127.0.0.1", store.listener.port)
+    lines = [
+        "POST /storage/v1/object/things/x HTTP/1.1",
+        "Host: x",
+        "Content-Length: 5000000",
+        f"Authorization: Bearer {store.keys.service_role_key}",
+    ]
+    writer.write(("\r\n".join(lines) + "\r\n\r\n").encode() + b"x" * 2_000_000)
+    await writer.drain()
+    async with asyncio.timeout(20):
+        while not store.files():
+            await asyncio.sleep(0.01)
+        writer.transport.abort()
+        while store.files():
+            await asyncio.sleep(0.01)
+    assert (await store.call("GET /object/things/x")).json()["code"] == "NoSuchKey"
+    assert (await store.call("POST /object/things/x", content=b"1")).status_code == 200
+
+
+async def test_two_writers_of_one_key(store: StorageBackend):
+    """Whoever commits last is what is read; the other's bytes are gone; one row, one file."""
+    await store.bucket()
+    contents = [bytes([65 + number]) * 100_000 for number in range(8)]
+    answers = await asyncio.gather(
+        *(store.call("PUT /object/things/x", content=content) for content in contents)
+    )
+    assert [answer.status_code for answer in answers] == [200] * 8
+    assert (await store.call("GET /object/things/x")).content in contents
+    assert len(store.files()) == 1

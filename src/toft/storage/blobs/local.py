@@ -92,6 +92,9 @@ class LocalBlobs:
     def _make(self, folder: Path) -> Path:
         if folder.name not in self._known:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if folder == self._tmp:
+                # one process writes here, and it has only begun: these are from one that ended in the middle
+                _unlink_all(folder.iterdir())
             self._known.add(folder.name)
         return folder
 
