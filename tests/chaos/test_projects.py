@@ -25,8 +25,8 @@ async def query(lease: dict[str, Any], sql: str) -> Any:
 
 
 def templates(daemon: RunningDaemon) -> set[str]:
-    """What there is of templates, half-made ones too."""
-    return set(os.listdir(daemon.home / "templates"))
+    """What there is of projects' templates, half-made ones too."""
+    return {name for name in os.listdir(daemon.home / "templates") if not name.startswith("base-")}
 
 
 async def test_a_failing_migration_leaves_nothing(cli: RealCli, toftd: RunningDaemon) -> None:

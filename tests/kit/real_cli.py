@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -15,6 +16,9 @@ from typing import Any
 
 from tests.kit.fix_cli import TOFT, plain_environment
 from tests.kit.fix_daemon import PATIENCE_SECONDS, RunningDaemon
+
+#: On stderr besides an error and its hint: notes, and what belongs to a failed statement.
+_BESIDE = re.compile(r"(note|detail|where|kept): |[ 0-9]*\|")
 
 #: A command for `toft run`: says that it runs, then answers each line of SQL by a line with the result.
 ASK_SQL = [
@@ -79,7 +83,7 @@ class RealCli:
         own = words.index("--") if "--" in words else len(words)
         plain = self(*words, **environ)
         assert plain.returncode not in (0, -signal.SIGKILL), plain.stdout
-        told = [line for line in plain.stderr.splitlines() if not line.startswith(("note: ", "making "))]
+        told = [line for line in plain.stderr.splitlines() if not _BESIDE.match(line)]
         assert [line.partition(":")[0] for line in told] == ["error", "hint"], plain.stderr
         done = self(*words[:own], "--json", *words[own:], **environ)
         assert done.returncode == plain.returncode

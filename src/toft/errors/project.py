@@ -17,6 +17,8 @@ class MigrationFailed(ToftError):
         facts = {
             name: str(self.facts.get(name) or "") for name in ("excerpt", "detail", "hint", "where", "kept")
         }
+        if facts["hint"].rstrip(".").lower() == self.hint.lower():
+            facts["hint"] = ""  # our advice says it already
         said = [f"{name}: {facts[name]}" for name in ("detail", "hint", "where", "kept") if facts[name]]
         return "\n".join([facts["excerpt"], *said] if facts["excerpt"] else said)
 
