@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import msgspec
@@ -26,6 +26,9 @@ from toft.store.ledger import Ledger
 from toft.telemetry.log import Telemetry
 from toft.world import Clock, Entropy
 
+#: What should go on for ever and failed begins again after so long.
+REST_SECONDS = 1.0
+
 
 class Tasks:
     """Tasks that nobody awaits: kept until they end, cancelled together, their faults reported."""
@@ -40,6 +43,18 @@ class Tasks:
         self._running.add(task)
         task.add_done_callback(self._ended)
         return task
+
+    def keep(self, work: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
+        """Run what never ends; after a fault it is reported and begun again."""
+        self.start(self._again_and_again(work, name), name)
+
+    async def _again_and_again(self, work: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
+        while True:
+            try:
+                await work()
+            except Exception as error:  # one bad turn must not end the daemon
+                self._tell.fault(name, error)
+            await asyncio.sleep(REST_SECONDS)
 
     async def close(self) -> None:
         """Cancel all and wait for their end."""

@@ -117,9 +117,10 @@ class Daemon:
                 cleaned=found.cleaned,
             )
         )
-        self._tasks.start(Loop(self._wake).run(context, self._actor, self._supply), "loop")
-        self._tasks.start(context.trash.sweep_forever(), "trash")
-        self._tasks.start(self._patrol.walk_forever(), "patrol")
+        loop = Loop(context, self._actor, self._supply, self._wake)
+        self._tasks.keep(loop.run, "loop")
+        self._tasks.keep(context.trash.sweep_forever, "trash")
+        self._tasks.keep(self._patrol.walk_forever, "patrol")
         self._tasks.start(self._find_engines(), "engines")
         self._pressure.open()
         if found.leases:

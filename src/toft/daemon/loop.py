@@ -1,52 +1,54 @@
 """The one loop: ends what is due, looks at what was touched, refills what is missing, and waits for an event.
 
 It wakes by `wake` and by the next deadline, and asks nothing twice. An act that it begins is a task; whatever
-the task changes touches the backend and wakes the loop again.
+the task changes touches the backend and wakes the loop again. What it could not keep (the disk is full,
+mostly) it wishes again when it is begun again.
 """
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from toft.backends import keep
 from toft.backends.act import Actor
 from toft.backends.context import Context
 from toft.backends.supply import Supply
-from toft.errors.shape import ToftError
 
 
 class Loop:
-    """Runs until it is cancelled."""
+    """Drives everything towards what is wished, until it is cancelled."""
 
-    def __init__(self, wake: asyncio.Event) -> None:
+    def __init__(self, context: Context, actor: Actor, supply: Supply, wake: asyncio.Event) -> None:
+        self._context = context
+        self._actor = actor
+        self._supply = supply
         self._wake = wake
 
-    async def run(self, context: Context, actor: Actor, supply: Supply) -> None:
-        """Drive everything towards what is wished."""
+    async def run(self) -> None:
+        """Turn after turn."""
         while True:
             self._wake.clear()
-            try:
-                self._turn(context, actor, supply)
-            except ToftError as error:  # a full disk, mostly: what was not kept is wished again later
-                context.tell.fault("loop", error)
-                await asyncio.sleep(1)
+            self._turn()
             if not self._wake.is_set():
-                await self._rest(context, supply)
+                await self._rest()
 
-    def _turn(self, context: Context, actor: Actor, supply: Supply) -> None:
-        keep.end_due(context)
-        while (backend_id := context.estate.next_touched()) is not None:
+    def _turn(self) -> None:
+        keep.end_due(self._context)
+        estate = self._context.estate
+        while (backend_id := estate.next_touched()) is not None:
             try:
-                actor.look(backend_id)
+                self._actor.look(backend_id)
             except BaseException:
-                context.estate.touch(backend_id)
+                estate.touch(backend_id)
                 raise
-        supply.refill()
+        self._supply.refill()
 
-    async def _rest(self, context: Context, supply: Supply) -> None:
-        times = [at for at in (context.leases.next_deadline(), supply.next_change()) if at is not None]
-        try:
-            async with asyncio.timeout(None if not times else max(0.0, min(times) - context.clock.mono())):
+    async def _rest(self) -> None:
+        """Until something happens, or the next deadline."""
+        times = (self._context.leases.next_deadline(), self._supply.next_change())
+        due = min((at for at in times if at is not None), default=None)
+        pause = None if due is None else max(0.0, due - self._context.clock.mono())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(pause):
                 await self._wake.wait()
-        except TimeoutError:
-            pass
