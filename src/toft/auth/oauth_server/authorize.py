@@ -14,8 +14,8 @@ from toft.auth.codes import Challenge, parse_challenge
 from toft.auth.errors import AuthError, OAuthError, bad_request
 from toft.auth.oauth_server.clients import client_not_found, require_enabled
 from toft.auth.oauth_server.discovery import SCOPES
+from toft.auth.oauth_server.model import Authorization, Client
 from toft.auth.records import oauth
-from toft.auth.records.oauth import Authorization, Client
 from toft.auth.redirects import add_query
 from toft.http.message import Response
 

@@ -8,6 +8,7 @@ import msgspec
 
 from toft.auth.call import Call, parse_uuid
 from toft.auth.errors import AuthError, bad_request, forbidden, not_found
+from toft.auth.oauth_server.model import Client
 from toft.auth.oauth_server.registration import (
     GRANT_TYPES,
     Registration,
@@ -18,7 +19,6 @@ from toft.auth.oauth_server.registration import (
     hash_secret,
 )
 from toft.auth.records import oauth
-from toft.auth.records.oauth import Client
 from toft.auth.represent import empty_response, json_response
 from toft.http.message import Response
 from toft.pg.typed import TypedConnection

@@ -12,9 +12,9 @@ from toft.auth.errors import AuthError, bad_request, not_found
 from toft.auth.model import User
 from toft.auth.oauth_server.authorize import answer_address
 from toft.auth.oauth_server.clients import client_not_found, require_enabled
+from toft.auth.oauth_server.model import Authorization, Client
 from toft.auth.oauth_server.registration import client_summary
 from toft.auth.records import oauth
-from toft.auth.records.oauth import Authorization, Client
 from toft.auth.redirects import is_allowed
 from toft.auth.represent import empty_response, json_response, write_instant
 from toft.http.message import Response

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from toft.auth.errors import bad_request
-from toft.auth.records.oauth import Client
+from toft.auth.oauth_server.model import Client
 from toft.auth.represent import write_instant
 
 GRANT_TYPES = ("authorization_code", "refresh_token")

@@ -16,9 +16,9 @@ from toft.auth.issue import Issued, Origin, start_session
 from toft.auth.model import User
 from toft.auth.oauth_server.clients import require_enabled
 from toft.auth.oauth_server.discovery import issuer_of
+from toft.auth.oauth_server.model import Authorization, Client
 from toft.auth.oauth_server.registration import is_secret
 from toft.auth.records import oauth, sessions, users
-from toft.auth.records.oauth import Authorization, Client
 from toft.auth.represent import json_response
 from toft.auth.token import refresh
 from toft.http.message import Response
