@@ -31,10 +31,11 @@ _ISOLATION = "default_transaction_isolation"
 def build(facts: Facts, schemas: Sequence[str]) -> SchemaCache:
     """The schema cache for the exposed `schemas`."""
     views = _views(facts)
+    keys = {row.oid: row.columns for row in facts.primary_keys}
     tables = {Name(row.schema, row.name): _table(row) for row in facts.tables}
     for view in views:
         name = view.name
-        if name in tables and (key := _view_key(view, facts)):
+        if name in tables and (key := _view_key(view, keys)):
             tables[name] = _with_key(tables[name], key)
     roles = {row.role: row.settings for row in facts.roles}
     return SchemaCache(
@@ -122,11 +123,12 @@ def _views(facts: Facts) -> list[_View]:
     return found
 
 
-def _view_key(view: _View, facts: Facts) -> tuple[str, ...]:
+def _view_key(view: _View, keys: Mapping[int, Sequence[tuple[str, int]]]) -> tuple[str, ...]:
     """The columns that show a base table's whole primary key, the first name of each."""
     key: list[str] = []
-    for row in facts.primary_keys:
-        spelling = next(view.spellings((row.oid, number) for _, number in row.columns), None)
+    for oid in dict.fromkeys(oid for oid, _ in view.shown):
+        columns = keys.get(oid, ())
+        spelling = next(view.spellings((oid, number) for _, number in columns), None) if columns else None
         if spelling is not None:
             key.extend(spelling)
     return tuple(key)

@@ -14,7 +14,10 @@ from toft.pg.wire import Result, Statement
 from toft.rest.schema import facts as ask
 from toft.rest.schema.facts import Facts
 
-_EMPTY_PATH = Statement(b"select pg_catalog.set_config('search_path', '', true)")
+#: Names print complete without a search path; the queries look dear, run once, and are not worth compiling.
+_SETTINGS = Statement(
+    b"select pg_catalog.set_config('search_path', '', true), pg_catalog.set_config('jit', 'off', true)"
+)
 _VERSION = Statement(b"select toft.schema_version()")
 _HAS_VERSION = "select pg_catalog.to_regprocedure('toft.schema_version()') is not null"
 _timezones = msgspec.json.Decoder(frozenset[str])
@@ -45,7 +48,7 @@ async def load_facts(
     ]
     # Before 14 there are no SQL bodies to look into, and the question cannot be put.
     reads_headers = Statement(ask.READS_HEADERS if server_version >= 14 else b"select true")
-    statements = [_EMPTY_PATH, *(statement for _, _, statement in asked), reads_headers]
+    statements = [_SETTINGS, *(statement for _, _, statement in asked), reads_headers]
     if is_versioned:
         statements.append(_VERSION)
     results = await connection.pipeline(transaction(statements, isolation="repeatable read", read_only=True))
