@@ -19,6 +19,9 @@ from toft.protocol.lease import Lease
 
 type Report = Callable[[str], None]
 
+#: So long the leftovers of the last round may take; what they cost shows in `backend.burst8`.
+CALM_SECONDS = 0.2
+
 _CONNECT = "connect and query on the running server's own Unix socket"
 _START = "start postgres unconfined on a ready directory, connect and query"
 _PYTHON = "python -c pass"
@@ -100,9 +103,9 @@ class _Warm:
 def _warm(land: Ground, rounds: int, bundle: Bundle | None, path: str) -> _Warm:
     """Alternate: lease to first SQL answer, lease to first REST answer, bare connect."""
     seen = _Warm()
-    land.release(land.lease(bundle))  # makes the template
+    template = land.template_of(bundle)
     for _ in range(rounds):
-        land.settle(ready=2)
+        land.settle(template, ready=2)
         seen.sql.append(_timed(lambda: land.lease(bundle), _first_query))
         seen.rest.append(_timed(lambda: land.lease(bundle), lambda lease: _first_get(lease, path)))
         lease = land.lease(bundle)
@@ -141,10 +144,11 @@ def _first_get(lease: Lease, path: str) -> None:
 
 
 def _each(land: Ground, rounds: int, cloned: int = 0) -> list[float]:
-    land.release(land.lease())
+    template = land.template_of()
     samples: list[float] = []
     for _ in range(rounds):
-        land.settle(cloned=cloned)
+        land.settle(template, cloned=cloned)
+        time.sleep(CALM_SECONDS)
         taken: list[Lease] = []
 
         def take(taken: list[Lease] = taken) -> Lease:
@@ -159,8 +163,9 @@ def _each(land: Ground, rounds: int, cloned: int = 0) -> list[float]:
 def _release(land: Ground, rounds: int) -> list[float]:
     """From the call to: processes, socket and directory gone."""
     samples: list[float] = []
+    template = land.template_of()
     for _ in range(rounds):
-        land.settle(ready=1)
+        land.settle(template, ready=1)
         lease = land.lease()
         name = lease.backend_id
         pids = processes_of(str(land.home / "backends" / name))
@@ -174,7 +179,7 @@ def _release(land: Ground, rounds: int) -> list[float]:
 
 
 def _burst(land: Ground, total: int) -> float:
-    land.settle(ready=4)
+    land.settle(land.template_of(), ready=4)
 
     def one(_: int) -> None:
         lease = land.lease()
@@ -196,8 +201,9 @@ def _run_true(land: Ground, rounds: int, lease_ms: float) -> Figure:
         toft = [str(script)]
     samples: list[float] = []
     bare: list[float] = []
+    template = land.template_of()
     for _ in range(rounds):
-        land.settle(ready=1)
+        land.settle(template, ready=1)
         began = time.perf_counter()
         subprocess.run(
             [*toft, "run", "--no-migrations", "--", "true"],

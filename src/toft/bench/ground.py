@@ -48,18 +48,21 @@ class Ground:
         """Template key → what its pool holds."""
         return msgspec.convert(self.daemon.call("GET", "/v1/metrics"), Metrics).pools
 
-    def settle(self, ready: int = 0, cloned: int = 0) -> None:
-        """Wait until every pool in use holds so much and nothing is being made."""
+    def settle(self, template: str, ready: int = 0, cloned: int = 0) -> None:
+        """Wait until the pool of this template holds so much and nothing is being made for it."""
         deadline = time.monotonic() + SETTLE_SECONDS
         while time.monotonic() < deadline:
-            pools = self.pools()
-            if pools and all(
-                pool["ready"] >= ready and pool["cloned"] >= cloned and not pool["starting"]
-                for pool in pools.values()
-            ):
+            pool = self.pools().get(template)
+            if pool and pool["ready"] >= ready and pool["cloned"] >= cloned and not pool["starting"]:
                 return
             time.sleep(0.002)
         raise TimeoutError("the pool did not fill")
+
+    def template_of(self, bundle: Bundle | None = None) -> str:
+        """The template that leases of this project come from, made now if need be."""
+        lease = self.lease(bundle)
+        self.release(lease)
+        return lease.template.key
 
 
 @contextmanager
