@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import socket
 import subprocess
 from collections.abc import AsyncIterator, Generator
@@ -15,7 +16,7 @@ import asyncpg
 import pytest
 
 from tests.kit.fix_daemon import PATIENCE_SECONDS, RunningDaemon, clear_away
-from tests.kit.real_cli import RealCli
+from tests.kit.real_cli import RealCli, take_charge
 from toft import __version__
 
 AMPLE = 1 << 30
@@ -193,6 +194,30 @@ async def test_home_that_becomes_read_only(own_cli: RealCli, own_toftd: RunningD
         assert error["code"] == "TOFT-HOME-UNUSABLE"
         assert await query(lease, "select 1") == 1
     assert own_cli("run", "--", "true").returncode == 0
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+async def test_home_that_was_removed(own_cli: RealCli, own_toftd: RunningDaemon, is_killed: bool) -> None:
+    """A home that somebody removed under its daemon is named, with what ends it; then a new one is made."""
+    await own_toftd.start(TOFT_POOL_SIZE="0")
+    await own_toftd.take()
+    own_toftd.keep_what_was_dear()
+    shutil.rmtree(own_toftd.home, ignore_errors=True)
+    shutil.rmtree(own_toftd.home, ignore_errors=True)  # also what was written just then
+    error = own_cli.refusal("run", "--", "true")
+    assert error["code"] == "TOFT-HOME-UNUSABLE"
+    assert "`toft daemon stop`" in error["title"]
+    if is_killed:
+        await own_toftd.kill()
+    else:
+        assert own_cli("daemon", "stop").returncode == 0
+        await own_toftd.gone()
+        assert own_toftd.processes() == []
+    assert own_cli("run", "--", "true").returncode == 0
+    await take_charge(own_toftd)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while [line for line in own_toftd.processes() if "/backends/" in line]:
+            await asyncio.sleep(0.01)
 
 
 async def test_port_lost_to_another_program(own_toftd: RunningDaemon) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
+import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import asyncpg
 import pytest
 
+from tests.kit.fix_cli import TOFT
 from tests.kit.fix_daemon import RunningDaemon
 from tests.kit.real_cli import RealCli
 
@@ -129,3 +133,26 @@ async def test_no_project(cli: RealCli) -> None:
     )
     assert done.stderr == "note: no supabase/ folder here: the backend is empty\n"
     assert (done.returncode, done.stdout) == (0, "0\n") or shutil.which("psql") is None
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+async def test_closed_streams(cli: RealCli, tmp_path: Path, closed: str) -> None:
+    """Called without stdin, stdout or stderr, as by some services, it works, and so does the command."""
+    found = tmp_path / "found"
+    code = f"import os; open({str(found)!r}, 'w').write(os.environ['PGPORT']); raise SystemExit(7)"
+    words = shlex.join([*TOFT, "run", "--", sys.executable, "-c", code])
+    done = subprocess.run(["sh", "-c", f"{words} {closed}"], cwd=cli.folder, env=cli.environment())
+    assert done.returncode == 7
+    assert found.read_text().isdecimal()
+    words = shlex.join([*TOFT, "lease", "list"])
+    assert subprocess.run(["sh", "-c", f"{words} {closed}"], env=cli.environment()).returncode == 0
+
+
+async def test_a_folder_that_is_gone(cli: RealCli) -> None:
+    """In a folder that was removed meanwhile the backend is empty, and the command runs as in any shell."""
+    words = shlex.join([*TOFT, "run", "--", "echo", "here"])
+    script = f"mkdir gone; cd gone; rmdir ../gone; {words}"
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=cli.folder, env=cli.environment(), capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (0, "here\n"), done.stderr

@@ -31,6 +31,10 @@ def explain(error: BaseException, home: Path, doing: str) -> ToftError:
         return HomeUnusable(path=str(home), cause=os.strerror(errno.EROFS))
     if isinstance(error, _OF_OTHERS) and (os.strerror(errno.ENOSPC) in str(error) or is_disk_full(home)):
         return DiskFull(path=str(home))
+    if isinstance(error, FileNotFoundError | TemplateFailed) and not (home / "backends").exists():
+        return HomeUnusable(
+            path=str(home), cause="it was removed under its daemon, which `toft daemon stop` ends"
+        )
     if isinstance(error, ToftError):
         return error
     return ToftError(cause=f"{doing}: {type(error).__name__}: {error}")

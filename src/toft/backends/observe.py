@@ -6,6 +6,7 @@ and the loop goes on where the earlier daemon stopped.
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Mapping
 from contextlib import suppress
@@ -56,7 +57,7 @@ def adopt(context: Context, boot_id: str, attached: Mapping[str, tuple[int, int]
     working = _working_processes(context, "backends/*/pgdata", "trash/.*/pgdata", _HALF_MADE)
     for backend in backends:
         _see(context, backend, attached, working.pop(context.places.data(backend.id), []))
-    cleaned = _end_strays(working)
+    cleaned = _end_strays(working) + _end_homeless(context.places)
     cleaned += _clean_folders(context, {backend.id for backend in backends})
     _end_orphaned_leases(context)
     context.trash.find()
@@ -146,6 +147,19 @@ def _end_strays(working: Mapping[Path, list[Process]]) -> int:
     for process in strays:
         processes.send(process, signal.SIGKILL)
     return len(strays)
+
+
+def _end_homeless(places: Places) -> int:
+    """End servers whose directory is gone, as when the home was removed under a daemon that was killed."""
+    mark = os.fsencode(places.backends / "b_")
+    count = 0
+    for pid in processes.all_pids():
+        with suppress(OSError):
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            folders = [Path(os.fsdecode(word)) for word in words if word.startswith(mark)]
+            process = processes.identify(pid) if folders and not folders[0].exists() else None
+            count += len(processes.kill_tree(process)) if process is not None else 0
+    return count
 
 
 def builders_sockets(places: Places) -> list[Path]:

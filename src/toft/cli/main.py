@@ -6,6 +6,7 @@ dict of those for a command of several words.
 
 from __future__ import annotations
 
+import os
 import sys
 
 from toft.cli import argv
@@ -39,6 +40,7 @@ _STAND_INS = ("run", "psql")
 def main(words: Sequence[str] | None = None) -> int:
     """Run `toft` with these words; gives the exit status. Never raises."""
     words = sys.argv[1:] if words is None else words
+    _fill_standard_streams()
     own = words[: words.index("--")] if "--" in words else words
     show = Show(is_json="--json" in own)
     try:
@@ -60,6 +62,17 @@ def main(words: Sequence[str] | None = None) -> int:
     except Exception as error:  # no traceback reaches a user
         show.error(ToftError(cause=f"{type(error).__name__}: {error}"))
         return EXIT_TOFT_FAILED
+
+
+def _fill_standard_streams() -> None:
+    """Where the caller closed one, no descriptor of ours may take its place. The command finds it closed."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number, which is this one; closed on exec
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115 -- as long as we live
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
 
 
 def _dispatch(words: Sequence[str], show: Show) -> int:

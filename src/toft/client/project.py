@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 
 def find_project(start: str) -> str | None:
-    """The project's root for a folder, or None where there is no project."""
-    start = os.path.realpath(start)
+    """The project's root for a folder, or None where there is no project, nor even the folder any more."""
+    try:
+        start = os.path.realpath(start)
+    except FileNotFoundError:
+        return None
     folder = start
     while not os.path.isfile(f"{folder}/{bundle.CONFIG}"):
         above = os.path.dirname(folder)

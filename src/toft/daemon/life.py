@@ -134,7 +134,7 @@ class Daemon:
         self._api.is_stopping = True
         self._supply.is_closed = True
         context.is_closing = True
-        if purge:
+        if purge or not context.places.state.exists():  # in a home that was removed nobody finds them again
             observe.end_all(context, lifecycle.PURGED)
         for kind in context.pool.kinds():
             context.pool.fail(kind, DaemonUnreachable(cause="it is stopping"), everyone=True)

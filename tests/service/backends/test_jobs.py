@@ -32,6 +32,7 @@ def told() -> list[Event]:
 @pytest.fixture
 async def jobs(tmp_path: Path, told: list[Event]) -> AsyncIterator[Jobs]:
     environ = {**os.environ, "PYTHONPATH": str(Path(toft_package.__file__).parents[1])}
+    (tmp_path / "backends").mkdir()  # what makes it a home
     argv = (sys.executable, "-P", "-m", "toft.backends.job", str(tmp_path))
     jobs = Jobs(argv, environ, tmp_path / "log", Telemetry(told.append))
     yield jobs
