@@ -56,9 +56,9 @@ def python(code: str) -> list[str]:
 
 
 SAY_SIGNALS = """
-import signal, sys
-def say(number, _):
-    print(signal.Signals(number).name, flush=True)
+import os, signal, sys
+def say(number, _):  # not by print, which a signal may interrupt and must not enter again
+    os.write(1, signal.Signals(number).name.encode() + b"\\n")
     if number in (signal.SIGTERM, signal.SIGINT): sys.exit(9)
 for name in ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGINT"):
     signal.signal(getattr(signal, name), say)
