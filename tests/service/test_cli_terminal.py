@@ -113,8 +113,8 @@ def test_interactive_shell_has_job_control(cli_daemon: SmallDaemon, folder: Path
 def test_interrupt_from_the_terminal_comes_once(cli_daemon: SmallDaemon, folder: Path) -> None:
     """Ctrl-C reaches the command by its process group, and Toft does not send it again; Toft survives it."""
     code = (
-        "import signal, sys\n"
-        "signal.signal(signal.SIGINT, lambda *_: print('INT', flush=True))\n"
+        "import os, signal, sys\n"
+        "signal.signal(signal.SIGINT, lambda *_: os.write(1, b'INT\\n'))\n"
         "print('ready', flush=True)\n"
         "for line in sys.stdin: print('got', line.strip(), flush=True); break\n"
         "sys.exit(3)"

@@ -42,11 +42,11 @@ def control(engine: Engine, name: str) -> str:
 def test_an_engine_is_prepared_once(engine_lab: EngineLab, major: int) -> None:
     """The second look finds the same one, untouched; its record says all that is needed to load it."""
     engine = engine_lab.engine(major)
-    before = {path: path.stat().st_mtime_ns for path in engine.read_only[0].rglob("*")}
+    before = {path: path.lstat().st_mtime_ns for path in engine.read_only[0].rglob("*")}
     again = {found.id: found for found in find_engines(engine_lab.home)}
     assert again[engine.id] == engine
     assert load_engine(engine_lab.home, engine.id) == engine
-    assert {path: path.stat().st_mtime_ns for path in engine.read_only[0].rglob("*")} == before
+    assert {path: path.lstat().st_mtime_ns for path in engine.read_only[0].rglob("*")} == before
 
 
 def test_an_engine_runs_and_knows_its_extensions(engine_lab: EngineLab, major: int) -> None:
