@@ -18,6 +18,13 @@ caretaker.GRACE_SECONDS = 0.05
 caretaker.main()
 """
 
+#: A daemon that waits for the lock hardly at all.
+HASTY = """
+from toft.daemon import main
+main.LOCK_SECONDS = 0.05
+raise SystemExit(main.main())
+"""
+
 
 def caretakers(daemon: RunningDaemon) -> list[str]:
     return [line for line in daemon.processes() if "toft.daemon.caretaker" in line]
@@ -73,6 +80,20 @@ async def test_a_caretaker_makes_no_home(own_cli: RealCli, own_toftd: RunningDae
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert sorted(own_toftd.root.rglob("*")) == before
+
+
+async def test_a_daemon_that_nobody_reaches(own_toftd: RunningDaemon) -> None:
+    """A daemon whose socket was removed is named by its process, so that it can be ended."""
+    await own_toftd.start()
+    assert own_toftd.process is not None
+    own_toftd.socket.unlink()
+    own_toftd.command = [sys.executable, "-P", "-c", HASTY]
+    process = own_toftd.spawn()
+    _, said = await asyncio.to_thread(process.communicate, timeout=PATIENCE_SECONDS)
+    assert process.returncode == 125
+    assert f"process {own_toftd.process.pid} holds its lock and does not answer" in said.decode()
+    await own_toftd.kill()
+    await own_toftd.start()
 
 
 async def test_purge_leaves_nothing(own_cli: RealCli, own_toftd: RunningDaemon) -> None:

@@ -138,6 +138,8 @@ def _take_lock(places: Places) -> _Lock | None:
             return None
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(descriptor), places.lock.stat()):
+                with suppress(OSError):  # the disk may be full; it is only told to people
+                    os.pwrite(descriptor, f"{os.getpid():<20}".encode(), 0)
                 return _Lock(descriptor)
         os.close(descriptor)  # a purge removed the file meanwhile: this lock guards nothing
 
@@ -156,7 +158,8 @@ def _lock_file(descriptor: int, places: Places) -> bool:
     except TimeoutError:
         if _answers(places):
             return False
-        raise DaemonUnreachable(cause="another process holds its lock and does not answer") from None
+        holder = os.pread(descriptor, 20, 0).decode(errors="replace").strip() or "of another user"
+        raise DaemonUnreachable(cause=f"process {holder} holds its lock and does not answer") from None
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
     return True
