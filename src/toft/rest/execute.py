@@ -6,20 +6,17 @@ A schema that has changed since the plan was made is `Stale`; other errors of Po
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Final
 from weakref import WeakKeyDictionary
-
-import msgspec
 
 from toft.pg.connection import Connection
 from toft.pg.pool import Pool
 from toft.pg.sqlstate import ConnectionLost, PostgresError, Unreachable
-from toft.pg.transaction import Isolation, transaction
+from toft.pg.transaction import transaction
 from toft.pg.wire import Result, Statement
 from toft.rest.errors import cannot_connect, connection_lost, pool_timeout
-from toft.rest.render.fragment import BODY_AS_BYTEA, Rendered
-from toft.rest.render.settings import Settings, settings_statement
+from toft.rest.render.settings import settings_statement
+from toft.rest.work import Work
 
 _STALE: Final = "TF001"
 _SERIALIZATION_FAILURE: Final = "40001"
@@ -34,18 +31,6 @@ class Stale(Exception):
     def __init__(self, version: str) -> None:
         super().__init__(version)
         self.version = version
-
-
-class Work(msgspec.Struct, frozen=True, gc=False):
-    """One transaction: its settings in order, what runs before the statement, the statements, the mode."""
-
-    settings: Settings
-    statements: Sequence[Statement]
-    version: str | None
-    before: Sequence[Statement] = ()
-    is_read_only: bool = False
-    isolation: Isolation = "read committed"
-    rolls_back: bool = False
 
 
 class Executor:
@@ -120,17 +105,3 @@ class Executor:
             self._seen[connection] = (version, snapshot)
         first = 1 + len(work.before)
         return results[first : first + len(work.statements)]
-
-
-def fill(rendered: Rendered, values: Sequence[bytes], body: bytes, name_key: bytes | None) -> Statement:
-    """The statement with the values of one request."""
-    params = tuple(_value(source, values, body) for source in rendered.sources)
-    return Statement(rendered.sql, params, name_key, binary=rendered.is_binary)
-
-
-def _value(source: int | bytes, values: Sequence[bytes], body: bytes) -> bytes:
-    if isinstance(source, bytes):
-        return source
-    if source >= 0:
-        return values[source]
-    return b"\\x" + body.hex().encode() if source == BODY_AS_BYTEA else body

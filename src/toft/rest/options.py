@@ -31,7 +31,7 @@ class RestOptions(msgspec.Struct, frozen=True):
         "default_transaction_isolation",
     )
     #: name and value, set for every transaction
-    app_settings: tuple[tuple[str, str], ...] = ()
+    app_settings: tuple[tuple[str, bytes], ...] = ()
     #: follow-privileges, ignore-privileges, disabled
     openapi_mode: str = "follow-privileges"
     openapi_security: bool = False

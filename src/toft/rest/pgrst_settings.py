@@ -119,9 +119,9 @@ class _Reader:
         value = self._values.get(name)
         return _names_of(default if value is None else value)
 
-    def app_settings(self) -> tuple[tuple[str, str], ...]:
+    def app_settings(self) -> tuple[tuple[str, bytes], ...]:
         return tuple(
-            (f"app.settings.{name.removeprefix(_APP)}", value)
+            (f"app.settings.{name.removeprefix(_APP)}", value.encode())
             for name, value in self._values.items()
             if name.startswith(_APP)
         )

@@ -38,8 +38,9 @@ class Answer(msgspec.Struct, gc=False):
     inserted: int | None = None
 
 
-def read_answer(result: Result, planned: Result | None, plan: Plan) -> Answer:
-    """The row as a value; a planned count replaces the total where it was asked for."""
+def read_answer(results: Sequence[Result], plan: Plan) -> Answer:
+    """The row as a value; a planned count, if there is a second result, replaces the total."""
+    result = results[0]
     if plan.media.kind == "plan":
         lines = (row[0] or b"" for row in result.rows)
         return Answer(None, 0, b"\n".join(lines) + b"\n", None, None)
@@ -51,8 +52,8 @@ def read_answer(result: Result, planned: Result | None, plan: Plan) -> Answer:
         location, inserted = rest
         answer.location = location
         answer.inserted = None if inserted is None else int(inserted)
-    if planned is not None:
-        answer.total = _estimated(plan, answer.total, _planned_rows(planned))
+    if len(results) > 1:
+        answer.total = _estimated(plan, answer.total, _planned_rows(results[1]))
     return answer
 
 
@@ -75,7 +76,7 @@ def _estimated(plan: Plan, counted: int | None, planned: int | None) -> int | No
 # --- answers --------------------------------------------------------------------------------------------
 
 
-def respond(plan: Plan, answer: Answer, *, offset: int, canonical: str) -> Response:
+def respond(plan: Plan, answer: Answer, offset: int, canonical: str) -> Response:
     """The response. `offset` is where the page begins, `canonical` the query string as it is shown back.
 
     Raises `RestError` when what the database wants the response to be cannot be understood.

@@ -28,7 +28,8 @@ async def test_no_request_breaks_anything(supabase: SupabaseCluster, api: Api) -
         assert reply.status < 500, (method, target, body, headers, reply)
         if reply.status >= 400 and reply.body:
             assert set(reply.json) == {"code", "details", "hint", "message"}
-            assert reply.code != "42601", (method, target, body, headers, reply)
+            # A text search may be wrong (that has the same code), our SQL may not.
+            assert reply.code != "42601" or "tsquery" in reply.json["message"], (method, target, reply)
             reached += not reply.code.startswith("PGRST")
         else:
             reached += 1

@@ -99,4 +99,4 @@ def test_values(query: str, values: list[bytes] | bytes) -> None:
 def test_content_location_sorts_and_joins() -> None:
     """Names in order, repeated ones joined by a comma, each byte encoded on its own."""
     asked = ask("GET", "/projects?select=id&id=gt.1&id=lt.9&name=eq.%C3%A9")
-    assert asked.canonical == "id=gt.1,lt.9&name=eq.%C3%83%C2%A9&select=id"
+    assert asked.shown_back == "id=gt.1,lt.9&name=eq.%C3%83%C2%A9&select=id"

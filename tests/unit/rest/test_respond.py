@@ -30,7 +30,7 @@ def answer(
 
 def say(plan: Plan, row: Answer) -> Response:
     """The response to it, on the first page."""
-    return respond(plan, row, offset=0, canonical="")
+    return respond(plan, row, 0, "")
 
 
 def headers_of(response: Response) -> dict[str, str]:
@@ -51,7 +51,7 @@ def headers_of(response: Response) -> dict[str, str]:
 )
 def test_pages(total: int | None, page: int, offset: int, status: int, shown: str) -> None:
     """Status and Content-Range follow from offset, page and total."""
-    response = respond(plan("GET", "/clients"), answer(total, page), offset=offset, canonical="")
+    response = respond(plan("GET", "/clients"), answer(total, page), offset, "")
     assert (response.status, headers_of(response)["content-range"]) == (status, shown)
 
 
@@ -97,7 +97,7 @@ def test_headers_that_are_none(headers: bytes) -> None:
 def test_void_and_head() -> None:
     """Nothing to say: 204; HEAD has the headers and no length."""
     assert say(plan("POST", "/rpc/nothing"), answer(page=1, body=b"x")).status == 204
-    head = respond(plan("HEAD", "/clients"), answer(page=2), offset=0, canonical="id=eq.1")
+    head = respond(plan("HEAD", "/clients"), answer(page=2), 0, "id=eq.1")
     assert head.body == b""
     assert headers_of(head) == {
         "content-range": "0-1/*",

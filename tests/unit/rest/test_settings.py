@@ -68,7 +68,7 @@ def test_configuration() -> None:
     assert found.options.pre_request == Name("api", "check")
     assert (found.options.rolls_back, found.options.allows_transaction_preference) == (True, True)
     assert (found.options.max_rows, found.options.anon_role) == (10, "web")
-    assert found.options.app_settings == (("app.settings.x", "y"),)
+    assert found.options.app_settings == (("app.settings.x", b"y"),)
     assert read_settings({**values, **from_database({"pgrst.db_max_rows": "5"})}).options.max_rows == 5
     exact = read_settings({**values, "config_json": '{"DbSchemas": ["a,b", "c"]}'})
     assert exact.options.schemas == ("a,b", "c")

@@ -54,9 +54,9 @@ class Asked(msgspec.Struct, gc=False):
         return self.act in _HAS_BODY
 
     @property
-    def canonical(self) -> str:
-        """The query string as it is shown back."""
-        return query_string.canonical(self.skimmed.pairs)
+    def shown_back(self) -> str:
+        """The query string as Content-Location has it; only reads show it."""
+        return query_string.canonical(self.skimmed.pairs) if self.act is Act.READ else ""
 
 
 _WANTED: Final = {
