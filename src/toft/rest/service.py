@@ -106,7 +106,7 @@ class RestService:
                 known = await self.schema.renew(stale.version)
             except NotInSchema:
                 fresher = await self.schema.fresher(known)
-                if fresher is known:
+                if fresher is known or not is_checked:
                     raise
                 known = fresher
             else:
