@@ -169,6 +169,10 @@ class Stranger:
 
 
 async def take_charge(daemon: RunningDaemon) -> None:
-    """The daemon that answers was started by a command: from now on it is the test's to stop."""
+    """The daemon that answers may have been started by a command: from now on it is the test's to stop."""
     pid = (await daemon.ask("GET", "/v1/hello")).json["pid"]
+    if daemon.process is not None:
+        if daemon.process.pid == pid:
+            return
+        await daemon.gone()
     daemon.process = Stranger(pid)  # pyright: ignore[reportAttributeAccessIssue] - as much of it as is used

@@ -11,7 +11,7 @@ from toft.errors.daemon import HomeUnusable
 from toft.errors.engine import TemplateFailed
 from toft.errors.shape import ToftError
 from toft.host.files import is_disk_full
-from toft.pg.sqlstate import PostgresError
+from toft.pg.sqlstate import ConnectionLost, PostgresError, Unreachable
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 #: What servers and tools that ran out of space say of it is hidden in these, or is something else altogether.
@@ -35,6 +35,8 @@ def explain(error: BaseException, home: Path, doing: str) -> ToftError:
         return HomeUnusable(
             path=str(home), cause="it was removed under its daemon, which `toft daemon stop` ends"
         )
+    if isinstance(error, PostgresError | ConnectionLost | Unreachable):
+        return BackendFailed(cause=str(error))
     if isinstance(error, ToftError):
         return error
     return ToftError(cause=f"{doing}: {type(error).__name__}: {error}")

@@ -74,7 +74,7 @@ async def _serve_tasks(sock: socket.socket, home: Path, number: int) -> None:
 
     async with asyncio.TaskGroup() as group:
         work = group.create_task(work_off())
-        with suppress(ConnectionResetError):
+        with suppress(ConnectionError):
             while line := await reader.readline():
                 queue.put_nowait(decode(line, Request))
         work.cancel()

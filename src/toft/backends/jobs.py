@@ -19,7 +19,9 @@ import msgspec
 
 from toft.backends.chores import Chore, Finished, LaneName, Progress, Reply, Request, decode, encode
 from toft.errors import catalogue as catalogue  # every error must be known to be made again from its JSON
-from toft.errors.shape import ToftError, from_json
+from toft.errors.backend import BackendFailed
+from toft.errors.daemon import DaemonStopping
+from toft.errors.shape import from_json
 from toft.host import processes
 from toft.telemetry.events import JobDied
 from toft.telemetry.log import Telemetry
@@ -70,10 +72,10 @@ class Jobs:
         """
         for _ in range(2):
             if self._is_closed:
-                raise ToftError(cause="the daemon is stopping")
+                raise DaemonStopping
             with suppress(JobLost):
                 return decode(await self._job(chore.lane).ask(chore, report), answer)
-        raise ToftError(cause=f"a job process of the lane `{chore.lane}` ended twice")
+        raise BackendFailed(cause=f"a job process of the lane `{chore.lane}` ended twice")
 
     def warm(self, lane: LaneName) -> None:
         """Start the lane's first process now, for a caller who will come."""

@@ -66,9 +66,11 @@ def adopt(context: Context, boot_id: str, attached: Mapping[str, tuple[int, int]
 
 def clear_half_made(context: Context) -> None:
     """End what builders that died have left running, and throw away what they had begun."""
+    families = _working_processes(context, _HALF_MADE)
+    # Only now: a server that works for a builder has a new child at any moment.
     at_work = {process.pid for pid in context.jobs.pids() for process in processes.descendants(pid)}
-    for family in _working_processes(context, _HALF_MADE).values():
-        _end_strays({Path(): [process for process in family if process.pid not in at_work]})
+    for path, family in families.items():
+        _end_strays({path: [process for process in family if process.pid not in at_work]})
     if not context.templates.is_building():
         for path in context.places.home.glob(_HALF_MADE):
             context.trash.throw(path.parent)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import OrderedDict
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from types import NoneType
@@ -77,12 +78,14 @@ class Projects:
             task.add_done_callback(lambda _: self._making.pop(question, None))
         return await asyncio.shield(task)
 
-    def forget_old(self, most: int) -> int:
-        """Keep the `most` bundles that came last; how many were forgotten."""
+    def forget_old(self, most: int, at_work: Collection[str] = ()) -> int:
+        """Keep the `most` bundles that came last, and those at work; how many were forgotten."""
+        needed = {*at_work, *(question.project for question in self._making)}
         ages: list[tuple[float, Path]] = []
         for path in self._folder.iterdir():
             with suppress(FileNotFoundError):
-                ages.append((path.stat().st_mtime, path))
+                if path.name not in needed:
+                    ages.append((path.stat().st_mtime, path))
         old = sorted(ages)[: max(0, len(ages) - most)]
         for _, path in old:
             path.unlink(missing_ok=True)

@@ -18,7 +18,7 @@ from toft.backends.jobs import Report
 from toft.backends.numbers import new_credential, new_lease_id
 from toft.backends.recipe import Recipe, question_of
 from toft.errors.backend import BackendFailed
-from toft.errors.daemon import DaemonUnreachable
+from toft.errors.daemon import DaemonStopping
 from toft.ids import BackendId
 from toft.leases import lifecycle
 from toft.leases.lease import Lease
@@ -137,7 +137,7 @@ def _well(context: Context, backend_id: BackendId) -> Backend:
     """The backend that is about to be handed over, if it is still wished for."""
     backend = context.estate.get(backend_id)
     if context.is_closing:
-        raise DaemonUnreachable(cause="it is stopping")
+        raise DaemonStopping()
     if backend is None or backend.wish is not Wish.STARTED:
         raise BackendFailed(cause="it went away while it was handed over")
     return backend

@@ -39,8 +39,9 @@ NEVER_USED = -1e12
 class _Build:
     """One template that is being made, and who hears of it."""
 
-    def __init__(self, task: asyncio.Task[Built]) -> None:
+    def __init__(self, task: asyncio.Task[Built], project: str | None) -> None:
         self.task = task
+        self.project = project
         self.listeners: list[Report] = []
 
 
@@ -176,6 +177,10 @@ class Templates:
             records.delete_template(tx, key)
         self._trash.throw(self._folder / key)
 
+    def projects_at_work(self) -> set[str]:
+        """Digests of the projects whose files are being applied."""
+        return {build.project for build in self._builds.values() if build.project is not None}
+
     def is_building(self) -> bool:
         """Whether one is being made."""
         return bool(self._builds)
@@ -195,7 +200,8 @@ class Templates:
             self._save([msgspec.structs.replace(record, recipe=recipe)])
 
     def _begin(self, recipe: Recipe, question: Question) -> _Build:
-        build = _Build(asyncio.get_running_loop().create_task(self._make(recipe, question)))
+        task = asyncio.get_running_loop().create_task(self._make(recipe, question))
+        build = _Build(task, question.project)
         self._builds[recipe.key] = build
         build.task.add_done_callback(lambda task: self._is_over(recipe.key, task))
         return build

@@ -13,7 +13,7 @@ import time
 from fcntl import LOCK_EX, LOCK_NB, flock
 
 from toft.client.transport import dial
-from toft.errors.daemon import DaemonNotRunning, DaemonUnreachable, HomeUnusable
+from toft.errors.daemon import DaemonLeft, DaemonNotRunning, DaemonUnreachable, HomeUnusable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -179,15 +179,21 @@ def _why(settings: Settings, pid: int, told: int) -> ToftError:
     try:
         return from_problem(plain_json.as_object(plain_json.decode(os.read(told, 1 << 16))))
     except (ValueError, BlockingIOError):
-        return DaemonUnreachable(cause=_last_words(settings, pid))
-
-
-def _last_words(settings: Settings, pid: int) -> str:
+        pass
     try:
         status = os.waitstatus_to_exitcode(os.waitpid(pid, os.WNOHANG)[1])
+    except ChildProcessError:
+        status = 0  # somebody else has asked already
+    if status <= 0:  # it was stopped or killed meanwhile; or another one serves, and is just coming or going
+        return DaemonLeft(cause=f"it ended with status {status}")
+    return DaemonUnreachable(cause=f"it ended with status {status}: {_last_words(settings)}")
+
+
+def _last_words(settings: Settings) -> str:
+    try:
         with open(log_path(settings), "rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - 4096))
             lines = log.read().decode(errors="replace").strip().splitlines()
     except OSError:
-        return "it ended at once"
-    return f"it ended with status {status}: {lines[-1] if lines else 'without a word'}"
+        lines = []
+    return lines[-1] if lines else "without a word"

@@ -11,7 +11,7 @@ import sys
 from _socket import AF_UNIX, SO_PEERCRED, SOCK_STREAM, SOL_SOCKET, socket
 
 from toft.client.response import Response
-from toft.errors.daemon import DaemonNotRunning, DaemonUnreachable
+from toft.errors.daemon import DaemonLeft, DaemonNotRunning, DaemonUnreachable
 from toft.protocol import plain_json
 
 TYPE_CHECKING = False
@@ -119,18 +119,21 @@ class Stream:
     def _receive(self) -> bytes:
         try:
             data = self.sock.recv(1 << 16)
-            if not data:
-                self.response.end()
-                return b""
-            return self.response.feed(data)
+            if data:
+                return self.response.feed(data)
         except BlockingIOError:
             raise
         except TimeoutError:
             raise DaemonUnreachable(cause=f"no answer in {PATIENCE_SECONDS:.0f} s") from None
         except OSError as error:
-            raise DaemonUnreachable(cause=os.strerror(error.errno or 0)) from None
+            raise DaemonLeft(cause=os.strerror(error.errno or 0)) from None
         except ValueError as error:
             raise DaemonUnreachable(cause=str(error)) from None
+        try:
+            self.response.end()
+            return b""
+        except ValueError as error:
+            raise DaemonLeft(cause=str(error)) from None
 
 
 def send(

@@ -24,7 +24,7 @@ from toft.backends.fault import explain
 from toft.backends.recipe import question_of
 from toft.backends.supply import Supply
 from toft.daemon.problem import problem, refused
-from toft.errors.daemon import BadRequest, DaemonUnreachable, VersionMismatch
+from toft.errors.daemon import BadRequest, DaemonStopping, VersionMismatch
 from toft.errors.project import ProjectUnknown
 from toft.errors.shape import ToftError
 from toft.http.message import BodyTooLarge, Request, Response
@@ -108,7 +108,7 @@ class Api:
             message = await _read(route, request)
             if route.name != "hello":
                 if self.is_stopping:
-                    raise DaemonUnreachable(cause="it is stopping")
+                    raise DaemonStopping()
                 await self.ready.wait()
                 if self.fault is not None:
                     raise self.fault

@@ -20,6 +20,7 @@ from toft.backends.gateway import WorkerLost
 from toft.backends.places import Places
 from toft.daemon.link import Answer, Link
 from toft.errors.backend import BackendFailed, PortTaken
+from toft.errors.daemon import DaemonStopping
 from toft.errors.shape import ToftError
 from toft.host import processes
 from toft.host.processes import Process
@@ -191,7 +192,7 @@ class Workers:
             if current:
                 return min(current, key=lambda worker: len(worker.backends))
             if self._is_closed:
-                raise ToftError(cause="the daemon is stopping")
+                raise DaemonStopping
             self._want(1)
             self._came.clear()
             try:

@@ -22,7 +22,7 @@ from toft.daemon.api import Api
 from toft.daemon.children import Workers
 from toft.daemon.loop import Loop
 from toft.daemon.pressure import PressureWatch, is_short
-from toft.errors.daemon import DaemonUnreachable
+from toft.errors.daemon import DaemonStopping
 from toft.errors.shape import ToftError
 from toft.host.files import remove_tree
 from toft.http.server import Listener, listen
@@ -137,7 +137,7 @@ class Daemon:
         if purge or not context.places.state.exists():  # in a home that was removed nobody finds them again
             observe.end_all(context, lifecycle.PURGED)
         for kind in context.pool.kinds():
-            context.pool.fail(kind, DaemonUnreachable(cause="it is stopping"), everyone=True)
+            context.pool.fail(kind, DaemonStopping(), everyone=True)
         self._discard_pool()
         with suppress(TimeoutError):
             async with asyncio.timeout(STOP_SECONDS):
@@ -171,7 +171,9 @@ class Daemon:
         finally:
             self._supply.keeps_nothing = False
             self._wake.set()
-        projects = context.projects.forget_old(0 if everything else MOST_BUNDLES)
+        projects = context.projects.forget_old(
+            0 if everything else MOST_BUNDLES, context.templates.projects_at_work()
+        )
         observe.clear_half_made(context)
         if everything:
             for path in context.engines.unused({backend.engine_id for backend in context.estate.all()}):

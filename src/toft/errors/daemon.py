@@ -12,6 +12,18 @@ class DaemonUnreachable(ToftError):
     remedy = "`toft daemon start`, then `toft daemon logs` if it does not stay"
 
 
+class DaemonStopping(DaemonUnreachable):
+    code = "TOFT-DAEMON-STOPPING"
+    message = "the daemon is stopping"
+    remedy = "ask again: the next one starts by itself, and takes over the leases that live"
+
+
+class DaemonLeft(DaemonUnreachable):
+    code = "TOFT-DAEMON-LEFT"
+    message = "the daemon went away before it had answered: {cause}"
+    remedy = "ask again: the next one starts by itself, and takes over the leases that live"
+
+
 class DaemonNotRunning(ToftError):
     code = "TOFT-DAEMON-NOT-RUNNING"
     status = 503

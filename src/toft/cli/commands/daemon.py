@@ -8,7 +8,7 @@ import select
 from toft import __version__
 from toft.cli.argv import Flag, Usage
 from toft.client import launch
-from toft.errors.daemon import DaemonNotRunning, DaemonUnreachable
+from toft.errors.daemon import DaemonLeft, DaemonNotRunning, DaemonStopping, DaemonUnreachable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,16 +60,10 @@ def _tell(context: Context, greeting: dict[str, Json]) -> None:
 def stop(context: Context) -> int:
     """End it. Its leases live on for the grace, for the next daemon; with --purge nothing is left at all."""
     is_purge = context.arguments.has("purge")
-    daemon = context.daemon(may_start=is_purge)
-    try:
-        greeting = daemon.call("GET", "/v1/hello")
-        stopped = daemon.call("POST", "/v1/stop", {"purge": is_purge}, patience_seconds=None)
-    except DaemonNotRunning:
-        stopped = {"stopped": False, "leases": 0}
-    else:
-        _wait_for_end(greeting["pid"])
-    if is_purge:
-        _remove_rest(context)
+    stopped = _stop(context, is_purge=is_purge)
+    while is_purge and stopped is None:  # it was stopping already, without purging: now the next one
+        stopped = _stop(context, is_purge=True)
+    stopped = stopped or {"stopped": True, "leases": None}
     if context.show.is_json:
         context.show.data(stopped)
     else:
@@ -77,6 +71,22 @@ def stop(context: Context) -> int:
         if stopped["leases"] and not is_purge:
             context.show.note("leases live on; a `toft run` that holds one starts the daemon again")
     return 0
+
+
+def _stop(context: Context, *, is_purge: bool) -> dict[str, Json] | None:
+    """What the daemon that runs answers, when it has ended; None when somebody else ended it just then."""
+    try:
+        greeting = context.daemon(may_start=is_purge).call("GET", "/v1/hello")
+    except DaemonNotRunning:
+        return {"stopped": False, "leases": 0}
+    stopped: dict[str, Json] | None = None
+    try:
+        daemon = context.daemon(may_start=False)
+        stopped = daemon.call("POST", "/v1/stop", {"purge": is_purge}, patience_seconds=None)
+    except (DaemonStopping, DaemonLeft, DaemonNotRunning):
+        pass
+    _wait_for_end(greeting["pid"])
+    return stopped
 
 
 def _wait_for_end(pid: Json) -> None:
@@ -93,21 +103,6 @@ def _wait_for_end(pid: Json) -> None:
             raise DaemonUnreachable(cause=f"process {pid} did not end within {_STOP_SECONDS} s")
     finally:
         os.close(pidfd)
-
-
-def _remove_rest(context: Context) -> None:
-    """What the daemon cannot remove itself: log and lock. A config.toml is the user's and stays."""
-    settings = context.settings
-    for path in (launch.log_path(settings), settings.run + "/launch.lock"):
-        try:
-            os.unlink(path)
-        except FileNotFoundError:
-            pass
-    for folder in (settings.home + "/logs", settings.home, settings.run):
-        try:
-            os.rmdir(folder)
-        except OSError:
-            pass  # not empty, or a mount point
 
 
 def logs(context: Context) -> int:
