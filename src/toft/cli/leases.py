@@ -18,17 +18,20 @@ def list_leases(daemon: Daemon) -> list[dict[str, Json]]:
     return [plain_json.as_object(lease) for lease in leases] if isinstance(leases, list) else []
 
 
-def find_lease(context: Context, daemon: Daemon) -> str:
-    """The id of the lease that the first operand names.
+def named_lease(context: Context) -> str | None:
+    """What the first operand says, for commands whose operand is a lease."""
+    return context.arguments.operands[0] if context.arguments.operands else None
 
-    Without one: the lease of the `toft run` that this runs under, else the only live one.
+
+def find_lease(context: Context, daemon: Daemon, name: str | None) -> str:
+    """The id of the lease that is named.
+
+    Without a name: the lease of the `toft run` that this runs under, else the only live one.
     """
-    operands = context.arguments.operands
-    if not operands and context.environ.get("TOFT_INSTANCE_ID"):
+    if name is None and context.environ.get("TOFT_INSTANCE_ID"):
         return context.environ["TOFT_INSTANCE_ID"]
     leases = list_leases(daemon)
-    if operands:
-        name = operands[0]
+    if name is not None:
         leases = [lease for lease in leases if lease["id"] == name] or [
             lease for lease in leases if lease["label"] == name
         ]
@@ -43,6 +46,6 @@ def find_lease(context: Context, daemon: Daemon) -> str:
     raise LeaseNotFound(lease="")
 
 
-def show_lease(context: Context, daemon: Daemon) -> dict[str, Json]:
+def show_lease(context: Context, daemon: Daemon, name: str | None) -> dict[str, Json]:
     """The lease that is meant, with all that its holder needs."""
-    return daemon.call("GET", f"/v1/leases/{find_lease(context, daemon)}")
+    return daemon.call("GET", f"/v1/leases/{find_lease(context, daemon, name)}")

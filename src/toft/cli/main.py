@@ -26,6 +26,8 @@ COMMANDS = {
     "run": "Run a command with a backend of its own",
     "lease": "Take, list, show, renew and release backends: create|list|show|env|renew|release",
     "psql": "Open psql on a lease's database",
+    "user": "Users of a lease: create|list|token|delete",
+    "mail": "Mail that a lease's Auth has sent: list|show|wait|links",
     "doctor": "Say what this machine has, what is missing and how to mend it",
     "daemon": "The process behind it all: start|stop|status|logs",
     "gc": "Throw away what nothing uses",

@@ -21,6 +21,7 @@ from toft.http.cors import allow_any_origin, is_preflight, preflight_headers
 from toft.http.message import Request, Response
 from toft.http.server import Listener, listen
 from toft.http.sockets import bind_port
+from toft.mailbox.box import Box
 from toft.protocol.worker import BackendSpec, BackendUsage
 from toft.tokens.caller import Refusal
 
@@ -40,7 +41,9 @@ class Served:
         self.upstream = Upstream(spec.socket_path, is_awake=spec.is_awake, ask_to_wake=ask_to_wake)
         self._surroundings = surroundings
         self._loop = asyncio.get_running_loop()
-        self._services = Services(spec, self.upstream, surroundings)
+        #: outlives a reset: whoever waits for a mail waits for the lease's
+        self._box = Box(surroundings.clock, surroundings.entropy)
+        self._services = Services(spec, self.upstream, surroundings, self._box)
         self._sql = SqlPort(self.upstream, spec.max_sql_connections)
         self._http: Listener | None = None
         self._active_at = self._loop.time()
@@ -80,7 +83,7 @@ class Served:
         )
         self.spec = spec
         self._services.close()
-        self._services = Services(spec, self.upstream, self._surroundings)
+        self._services = Services(spec, self.upstream, self._surroundings, self._box)
         self._sql.max_connections = spec.max_sql_connections
         if spec.socket_path != old.socket_path:
             self._sql.cut("the backend was reset", spares_waiting=True)

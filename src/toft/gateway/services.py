@@ -80,12 +80,12 @@ class _Connections(Protocol):
 class Services:
     """What stands behind the HTTP port of one backend."""
 
-    def __init__(self, spec: BackendSpec, upstream: Upstream, surroundings: Surroundings) -> None:
+    def __init__(self, spec: BackendSpec, upstream: Upstream, surroundings: Surroundings, box: Box) -> None:
         self._spec = spec
         self._upstream = upstream
         self._surroundings = surroundings
         self._keys: ProjectKeys | None = None
-        self._box = Box(surroundings.clock, surroundings.entropy)
+        self._box = box
         #: what Auth has sent, to be read
         self.mailbox = MailboxService(self._box, f"http://127.0.0.1:{spec.http_port}")
         self._made: dict[Service, _Answers] = {}

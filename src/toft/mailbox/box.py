@@ -34,6 +34,7 @@ class Box:
         self._clock = clock
         self._entropy = entropy
         self._mails: deque[Mail] = deque(maxlen=MOST_MAILS)
+        self._read: set[str] = set()
         self._came = asyncio.Condition()
 
     async def deliver(self, message: Sent) -> None:
@@ -52,7 +53,16 @@ class Box:
 
     def list(self, query: str = "") -> list[Mail]:
         """All mails that match, newest first."""
-        return [mail for mail in self._mails if matches(mail, query)]
+        return [mail for mail in self._mails if matches(mail, query, is_read=mail.id in self._read)]
+
+    def is_read(self, mail: Mail) -> bool:
+        """Whether somebody has opened it."""
+        return mail.id in self._read
+
+    def mark(self, ids: Iterable[str], *, is_read: bool) -> None:
+        """Say of mails whether they are read; ids of others do nothing."""
+        known = {mail.id for mail in self._mails}.intersection(ids)
+        self._read = self._read | known if is_read else self._read - known
 
     def find(self, mail_id: str) -> Mail | None:
         """A mail by its id; `latest` is the newest."""
@@ -66,10 +76,12 @@ class Box:
         kept = [mail for mail in self._mails if mail.id not in gone]
         self._mails.clear()
         self._mails.extend(kept)
+        self._read -= gone
 
     def clear(self) -> None:
         """Forget all."""
         self._mails.clear()
+        self._read.clear()
 
     async def wait(self, query: str, after: str, seconds: float) -> Mail | None:
         """The newest mail that matches and came after the one with the id `after`; None when none comes.

@@ -47,17 +47,18 @@ class MailboxService:
     ) -> Response:
         match answer:
             case "list":
-                return self._say(_page(self._box.list(), len(self._box.list()), query))
+                return self._say(self._page("", query))
             case "search":
-                found = self._box.list(query.get("query", ""))
-                return self._say(_page(found, len(self._box.list()), query))
-            case "read":
+                return self._say(self._page(query.get("query", ""), query))
+            case "read" | "headers" | "raw" | "text" | "html":
                 mail = self._box.find(parts[0])
-                return self._say(_whole(mail)) if mail is not None else self._say({"Error": "Not found"}, 404)
+                return (
+                    self._show(answer, mail) if mail is not None else self._say({"Error": "Not found"}, 404)
+                )
             case "wait":
                 return await self._wait(query)
-            case "delete":
-                return await self._delete(request)
+            case "mark" | "delete":
+                return await self._change(request, answer)
             case "delete search":
                 self._box.delete(mail.id for mail in self._box.list(query.get("query", "")))
                 return self._say("ok")
@@ -70,7 +71,39 @@ class MailboxService:
                 self._box.delete(mail.id for mail in self._of_name(parts[0]))
                 return self._say("OK")
             case _:
-                return self._say({"Version": "toft", "Messages": len(self._box.list())})
+                count, unread = len(self._box.list()), len(self._box.list("is:unread"))
+                return self._say({"Version": "toft", "Messages": count, "Unread": unread})
+
+    def _show(self, form: str, mail: Mail) -> Response:
+        """A mail in one of its forms. To open it is to have read it, as with Mailpit."""
+        if form == "headers":
+            return self._say(mail.headers)
+        if form == "raw":
+            return self._write(b"text/plain; charset=utf-8", mail.raw)
+        if form == "text":
+            return self._write(b"text/plain; charset=utf-8", mail.text.encode())
+        if form == "html":
+            # a mail may hold whatever a user wrote about themselves: it is shown, never run
+            shown = self._write(b"text/html; charset=utf-8", mail.html.encode())
+            shown.headers.append((b"content-security-policy", b"sandbox; default-src 'none'; img-src data:"))
+            return shown
+        self._box.mark([mail.id], is_read=True)
+        return self._say(_whole(mail))
+
+    def _page(self, wanted: str, query: dict[str, str]) -> dict[str, Any]:
+        found = self._box.list(wanted)
+        start, count = _number(query.get("start"), 0), _number(query.get("limit"), _USUAL_COUNT)
+        shown = found[start : start + count]
+        return {
+            "total": len(self._box.list()),
+            "unread": len(self._box.list("is:unread")),
+            "count": len(shown),
+            "messages_count": len(found),
+            "messages_unread": sum(not self._box.is_read(mail) for mail in found),
+            "start": start,
+            "tags": [],
+            "messages": [_summary(mail, is_read=self._box.is_read(mail)) for mail in shown],
+        }
 
     def _of_name(self, name: str) -> list[Mail]:
         """Mails to an address, or to its part in front of the @."""
@@ -90,7 +123,8 @@ class MailboxService:
             return self._say({"Error": "No such mail came in time"}, 404)
         return self._say(_whole(mail))
 
-    async def _delete(self, request: Request) -> Response:
+    async def _change(self, request: Request, what: str) -> Response:
+        """Delete the mails that the body names, or all; or say whether they are read."""
         try:
             raw = await request.body.read(_LARGEST_BODY)
         except BodyTooLarge:
@@ -99,16 +133,24 @@ class MailboxService:
             body: object = msgspec.json.decode(raw) if raw.strip() else {}
         except msgspec.DecodeError:
             return self._say({"Error": "Invalid JSON"}, 400)
-        ids = cast("dict[str, Any]", body).get("IDs") if isinstance(body, dict) else None
-        if isinstance(ids, list) and ids:
-            self._box.delete(str(one) for one in cast("list[object]", ids))
+        members = cast("dict[str, Any]", body) if isinstance(body, dict) else {}
+        named: object = members.get("IDs")
+        ids = [str(one) for one in cast("list[object]", named)] if isinstance(named, list) else []
+        if what == "mark":
+            wanted = ids or [mail.id for mail in self._box.list()]
+            self._box.mark(wanted, is_read=members.get("Read") is True)
+        elif ids:
+            self._box.delete(ids)
         else:
             self._box.clear()
         return self._say("ok")
 
+    def _write(self, kind: bytes, raw: bytes, status: int = 200) -> Response:
+        return Response(status, [(b"content-type", kind), *self._headers[1:]], raw)
+
     def _say(self, body: object, status: int = 200) -> Response:
         if isinstance(body, str):
-            return Response(status, [(b"content-type", b"text/plain"), *self._headers[1:]], body.encode())
+            return self._write(b"text/plain", body.encode(), status)
         return Response(status, self._headers, msgspec.json.encode(body))
 
 
@@ -116,10 +158,15 @@ _ROUTES: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
     (method, re.compile(pattern), answer)
     for method, pattern, answer in (
         ("GET", "/api/v1/messages", "list"),
+        ("PUT", "/api/v1/messages", "mark"),
         ("DELETE", "/api/v1/messages", "delete"),
         ("GET", "/api/v1/search", "search"),
         ("DELETE", "/api/v1/search", "delete search"),
         ("GET", "/api/v1/message/([^/]+)", "read"),
+        ("GET", "/api/v1/message/([^/]+)/headers", "headers"),
+        ("GET", "/api/v1/message/([^/]+)/raw", "raw"),
+        ("GET", "/view/([^/]+)[.]txt", "text"),
+        ("GET", "/view/([^/]+)[.]html", "html"),
         ("GET", "/api/v1/wait", "wait"),
         ("GET", "/api/v1/info", "info"),
         ("GET", "/api/v1/mailbox/([^/]+)", "inbucket list"),
@@ -129,30 +176,15 @@ _ROUTES: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
 )
 
 
-def _page(mails: list[Mail], total: int, query: dict[str, str]) -> dict[str, Any]:
-    start, count = _number(query.get("start"), 0), _number(query.get("limit"), _USUAL_COUNT)
-    shown = mails[start : start + count]
-    return {
-        "total": total,
-        "unread": total,
-        "count": len(shown),
-        "messages_count": len(mails),
-        "messages_unread": len(mails),
-        "start": start,
-        "tags": [],
-        "messages": [_summary(mail) for mail in shown],
-    }
-
-
 def _number(text: str | None, default: int) -> int:
     return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 10 else default
 
 
-def _summary(mail: Mail) -> dict[str, Any]:
+def _summary(mail: Mail, *, is_read: bool = False) -> dict[str, Any]:
     return {
         "ID": mail.id,
         "MessageID": f"{mail.id}@toft",
-        "Read": False,
+        "Read": is_read,
         "From": {"Name": mail.sender_name, "Address": mail.sender},
         "To": [{"Name": "", "Address": mail.to}],
         "Cc": [],

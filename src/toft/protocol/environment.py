@@ -55,10 +55,12 @@ FACTS = {
     "database_url": SECRET,
     "s3_access_key_id": SECRET,
     "s3_secret_access_key": SECRET,
+    # whoever reads the mailbox can sign in as its owners
+    "mail_url": SECRET,
 }
 
 #: Those that are made here out of the others.
-_MADE = frozenset({"database_url", "ssl_mode", "s3_endpoint", "s3_region"})
+_MADE = frozenset({"database_url", "ssl_mode", "s3_endpoint", "s3_region", "mail_url"})
 
 #: Every other variable: name → fact.
 _SERVER_NAMES = (
@@ -89,6 +91,7 @@ _SERVER_NAMES = (
     ("S3_PROTOCOL_REGION", "s3_region"),
     ("S3_PROTOCOL_ACCESS_KEY_ID", "s3_access_key_id"),
     ("S3_PROTOCOL_ACCESS_KEY_SECRET", "s3_secret_access_key"),
+    ("TOFT_MAIL_URL", "mail_url"),
     ("TOFT_INSTANCE_ID", "id"),
     ("SUPAPOOL_INSTANCE_ID", "id"),
 )
@@ -115,6 +118,7 @@ def variables(lease: Mapping[str, object]) -> dict[str, str]:
     facts["ssl_mode"] = "disable"  # the SQL port is on loopback and declines TLS
     facts["s3_endpoint"] = facts["url"] + "/storage/v1/s3"
     facts["s3_region"] = "local"
+    facts["mail_url"] = facts["url"] + "/mail"
     return {name: facts[fact] for name, fact in NAMES.items()}
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import email
+import email.policy
 from collections.abc import AsyncIterator
 
 import httpx
@@ -61,6 +63,29 @@ async def test_mailpit(served: tuple[Box, httpx.AsyncClient]):
     await http.delete("messages")
     assert box.list() == []
     assert (await http.get("nothing")).status_code == 404
+
+
+async def test_forms_of_a_mail(served: tuple[Box, httpx.AsyncClient]):
+    """Headers, the raw message, text and markup; opening it marks it as read, which can be searched."""
+    box, http = served
+    await box.deliver(Sent("ada@example.com", subject="Grüße\nBcc: eve@example.com"))
+    [mail] = box.list()
+    assert (await http.get(f"message/{mail.id}/headers")).json()["To"] == ["ada@example.com"]
+    raw = email.message_from_bytes(
+        (await http.get(f"message/{mail.id}/raw")).content, policy=email.policy.SMTP
+    )
+    assert (raw["to"], raw["bcc"]) == ("ada@example.com", None)
+    assert raw.get_body(("plain",)).get_content().strip() == mail.text
+    assert raw.get_body(("html",)).get_content().strip() == mail.html
+    shown = await http.get("../../view/latest.html")
+    assert (shown.text, (await http.get("../../view/latest.txt")).text) == (mail.html, mail.text)
+    assert "sandbox" in shown.headers["content-security-policy"]
+    assert (await http.get("messages")).json()["unread"] == 1
+    await http.get(f"message/{mail.id}")
+    assert (await http.get("messages")).json()["messages"][0]["Read"] is True
+    assert (await http.get("search", params={"query": "is:unread"})).json()["messages"] == []
+    await http.put("messages", json={"IDs": [mail.id], "Read": False})
+    assert (await http.get("info")).json() == {"Version": "toft", "Messages": 1, "Unread": 1}
 
 
 async def test_inbucket(served: tuple[Box, httpx.AsyncClient]):

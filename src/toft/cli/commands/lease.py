@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toft.cli import wish
 from toft.cli.argv import Flag, Usage
-from toft.cli.leases import find_lease, list_leases, show_lease
+from toft.cli.leases import find_lease, list_leases, named_lease, show_lease
 from toft.client.backend import create_lease
 from toft.errors.daemon import UsageError
 from toft.protocol import environment
@@ -55,7 +55,7 @@ def list_all(context: Context) -> int:
 
 def show(context: Context) -> int:
     """One lease. Secrets only as JSON: a screen is seen by others."""
-    lease = show_lease(context, context.daemon())
+    lease = show_lease(context, context.daemon(), named_lease(context))
     if context.show.is_json:
         context.show.data(lease)
     else:
@@ -68,7 +68,7 @@ def env(context: Context) -> int:
     form = context.arguments.get("format") or ("json" if context.show.is_json else "dotenv")
     if form not in _FORMATS:
         raise UsageError(command=context.usage.name, cause=f"`--format` takes one of {', '.join(_FORMATS)}")
-    values = environment.variables(show_lease(context, context.daemon()))
+    values = environment.variables(show_lease(context, context.daemon(), named_lease(context)))
     if form == "json":
         context.show.data(values)
     elif form == "shell":
@@ -81,7 +81,7 @@ def env(context: Context) -> int:
 def renew(context: Context) -> int:
     """Let a lease live longer, or less long."""
     daemon = context.daemon()
-    lease_id = find_lease(context, daemon)
+    lease_id = find_lease(context, daemon, named_lease(context))
     message: Json = {"ttl_seconds": context.settings.ttl}
     credential = context.arguments.get("credential") or context.environ.get("TOFT_LEASE_CREDENTIAL")
     if credential:
@@ -97,7 +97,7 @@ def renew(context: Context) -> int:
 def release(context: Context) -> int:
     """End a lease now."""
     daemon = context.daemon()
-    lease_id = find_lease(context, daemon)
+    lease_id = find_lease(context, daemon, named_lease(context))
     daemon.call("DELETE", f"/v1/leases/{lease_id}")
     if context.show.is_json:
         context.show.data({"released": lease_id})

@@ -6,7 +6,7 @@ import os
 
 from toft.cli.argv import Usage
 from toft.cli.child import find_command
-from toft.cli.leases import show_lease
+from toft.cli.leases import named_lease, show_lease
 from toft.errors.daemon import CommandNotFound
 from toft.protocol import environment, plain_json
 
@@ -28,7 +28,7 @@ USAGE = Usage(
 def main(context: Context) -> int:
     """Become psql; its status is ours."""
     daemon = context.daemon()
-    lease = show_lease(context, daemon)
+    lease = show_lease(context, daemon, named_lease(context))
     variables = environment.apply(context.environ, lease)
     path = _find_psql(context, daemon)
     os.execve(path, ["psql", *context.arguments.rest], variables)
