@@ -22,8 +22,9 @@ NOTE = "<!-- made by tools/reference.py from the code; `make generate` rebuilds 
 
 def usages(name: str) -> list[Usage]:
     """The usages of a command, one for each of its words."""
-    __import__(f"toft.cli.commands.{name}")
-    usage = sys.modules[f"toft.cli.commands.{name}"].USAGE
+    module = f"toft.cli.commands.{name.replace('-', '_')}"
+    __import__(module)
+    usage = sys.modules[module].USAGE
     return [usage] if isinstance(usage, Usage) else [one for one, _ in usage.values()]
 
 

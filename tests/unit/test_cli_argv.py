@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 
 from toft.cli import main as cli
@@ -75,8 +77,7 @@ def test_command_is_asked_for() -> None:
 def every_usage() -> list[Usage]:
     usages: list[Usage] = []
     for name in cli.COMMANDS:
-        __import__(f"toft.cli.commands.{name}")
-        usage = __import__("sys").modules[f"toft.cli.commands.{name}"].USAGE
+        usage = import_module(f"toft.cli.commands.{name.replace('-', '_')}").USAGE
         usages += [one for one, _ in usage.values()] if isinstance(usage, dict) else [usage]
     return usages
 

@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from toft.cli.argv import Usage
     from toft.cli.context import Command
 
-#: name → what it does; the module is `toft.cli.commands.<name>`
+#: name → what it does; the module is `toft.cli.commands.<name>`, with `_` for `-`
 COMMANDS = {
     "run": "Run a command with a backend of its own",
     "lease": "Take, list, show, renew and release backends: create|list|show|env|renew|release",
     "psql": "Open psql on a lease's database",
     "user": "Users of a lease: create|list|token|delete",
     "mail": "Mail that a lease's Auth has sent: list|show|wait|links",
+    "data-api": "Serve any Postgres as PostgREST does, in the foreground",
     "doctor": "Say what this machine has, what is missing and how to mend it",
     "daemon": "The process behind it all: start|stop|status|logs",
     "gc": "Throw away what nothing uses",
@@ -98,7 +99,7 @@ def _dispatch(words: Sequence[str], show: Show) -> int:
 
 def find_command(name: str, words: Sequence[str]) -> tuple[Usage, Command, Sequence[str]]:
     """The usage and the function of a command, and the words that are left for it."""
-    module_name = f"toft.cli.commands.{name}"
+    module_name = f"toft.cli.commands.{name.replace('-', '_')}"
     __import__(module_name)
     module = sys.modules[module_name]
     usage: Usage | dict[str, tuple[Usage, Command]] = module.USAGE

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from toft.errors import access, backend, daemon, engine, lease, project, service, setting
+from toft.errors import access, backend, daemon, data_api, engine, lease, project, service, setting
 
-__all__ = ["access", "backend", "daemon", "engine", "lease", "project", "service", "setting"]
+__all__ = ["access", "backend", "daemon", "data_api", "engine", "lease", "project", "service", "setting"]

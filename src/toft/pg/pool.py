@@ -71,6 +71,11 @@ class Pool[C: Poolable]:
     def in_use(self) -> int:
         return self.size - len(self._free)
 
+    @property
+    def waiting(self) -> int:
+        """Tasks that wait for a connection."""
+        return len(self._waiting)
+
     def lend(self) -> Loan[C]:
         """`async with pool.lend() as connection`. Raises what `dial` raises, or `PoolClosed`."""
         return Loan(self)

@@ -20,6 +20,7 @@ from toft.pg.connection import Connection
 from toft.tokens.jwt import KeyRing
 
 SECRET = "reallyreallyreallyreallyverysafe"
+DATA_API = (sys.executable, "-m", "toft.cli.main", "data-api")
 SETUP = """
 drop schema if exists api cascade;
 create schema api;
@@ -33,6 +34,8 @@ grant all on api.things to web;
 create function api.check_request() returns void language plpgsql as $$ begin
   perform set_config('response.headers', '[{"X-Checked": "yes"}]', true);
 end $$;
+create function api.wait_for_lock() returns text language sql volatile as
+  $$ select 'done' from (select pg_advisory_xact_lock(42)) x $$;
 """
 
 
@@ -71,16 +74,17 @@ async def standalone(plain_postgres: PlainCluster, plain_connection: Connection)
     }
     url = f"postgresql://{SUPERUSER}:{PASSWORD}@127.0.0.1:{plain_postgres.port}/postgres?sslmode=prefer"
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-m", "toft.rest.standalone", "--db-uri", url),
+        *DATA_API,
+        *("--db-uri", url, "--json"),
         env=environment,
+        stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    assert process.stderr is not None
-    line = (await process.stderr.readline()).decode()
-    assert line.startswith("listening on http://127.0.0.1:"), line + (await process.stderr.read()).decode()
-    async with httpx.AsyncClient(base_url=line.split()[-1]) as client:
-        yield Standalone(process, client, f"http://127.0.0.1:{admin_port}")
+    assert process.stdout is not None
+    told = json.loads(await process.stdout.readline())
+    assert told["admin"] == f"http://127.0.0.1:{admin_port}"
+    async with httpx.AsyncClient(base_url=told["listening"]) as client:
+        yield Standalone(process, client, told["admin"])
     if process.returncode is None:
         process.send_signal(signal.SIGTERM)
     assert await process.wait() == 0
@@ -125,26 +129,120 @@ async def test_new_tables_are_found(standalone: Standalone, plain_connection: Co
 
 
 async def test_the_admin_port(standalone: Standalone) -> None:
-    """Alive, ready, and full of figures."""
+    """Alive, ready before anybody asked anything, and full of figures."""
+    while await standalone.admin_status("/ready") != 200:
+        await asyncio.sleep(0.02)
     assert (await standalone.client.get("/things", headers=bearer("web"))).status_code == 200
     assert await standalone.admin_status("/live") == 200
     assert await standalone.admin_status("/ready") == 200
     assert await standalone.admin_status("/nothing") == 404
     async with httpx.AsyncClient() as client:
-        assert "pgrst_db_pool_max 10" in (await client.get(f"{standalone.admin}/metrics")).text
+        metrics = (await client.get(f"{standalone.admin}/metrics")).text
+        assert "pgrst_db_pool_max 10\n" in metrics
+        assert 'pgrst_schema_cache_loads_total{status="SUCCESS"} ' in metrics
+        assert "pgrst_jwt_cache_requests_total 1\n" in metrics
         assert "dbTables" in (await client.get(f"{standalone.admin}/schema_cache")).json()
 
 
-async def test_it_says_what_is_wrong_with_its_settings() -> None:
-    """One line and status 1."""
-    environment = {
-        "PATH": os.environ["PATH"],
-        "PYTHONPATH": str(Path(toft.__file__).parents[1]),
-        "PGRST_JWT_SECRET": "short",
-    }
+async def test_it_ends_when_what_runs_has_been_answered(
+    standalone: Standalone, plain_connection: Connection
+) -> None:
+    """SIGTERM in the middle of a request: the answer comes, then the process ends with 0 and says nothing."""
+    await plain_connection.script("select pg_advisory_lock(42)")
+    asked = asyncio.ensure_future(
+        standalone.client.post("/rpc/wait_for_lock", headers=bearer("web"), timeout=30)
+    )
+    waiting = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
+    while await plain_connection.query(waiting) != [["1"]]:
+        await asyncio.sleep(0.02)
+    standalone.process.send_signal(signal.SIGTERM)
+    while await _listens(standalone):
+        await asyncio.sleep(0.02)
+    assert not asked.done()
+    await plain_connection.script("select pg_advisory_unlock(42)")
+    assert (await asked).json() == "done"
+    assert await standalone.process.wait() == 0
+    assert standalone.process.stderr is not None
+    assert await standalone.process.stderr.read() == b""
+
+
+async def _listens(standalone: Standalone) -> bool:
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", standalone.client.base_url.port)
+    except ConnectionRefusedError:
+        return False
+    writer.close()
+    return True
+
+
+async def _failure(*words: str, **environ: str) -> tuple[int | None, list[str]]:
+    """The status and what is said of a call that does not serve."""
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(Path(toft.__file__).parents[1]), **environ}
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "toft.rest.standalone", env=environment, stderr=asyncio.subprocess.PIPE
+        *DATA_API, *words, env=environment, stderr=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL
     )
     _, said = await process.communicate()
-    assert process.returncode == 1
-    assert said == b"error: The JWT secret must be at least 32 characters long.\n"
+    return process.returncode, said.decode().splitlines()
+
+
+async def test_it_says_what_is_wrong_with_its_settings(tmp_path: Path) -> None:
+    """One line and a hint, and no secret, whatever the setting."""
+    secret = "PGRST_JWT_SECRET"
+    file = tmp_path / "postgrest.conf"
+    file.write_text('db-schemas = "api"\nserver port 3000\n')
+    for words, environ, wanted in (
+        ([], {secret: "short"}, "The JWT secret must be at least 32 characters long."),
+        (["--db-uri", "mysql://me:hidden@x"], {}, "db-uri: a connection URL begins with `postgresql://`"),
+        (["--config", str(file)], {}, "line 2 of the configuration file is not `name = value`"),
+        (
+            ["--config", "/nowhere"],
+            {},
+            "the configuration file /nowhere cannot be read: No such file or directory",
+        ),
+        (["--port", "x"], {}, "server-port is not a number: x"),
+        (["--port", "70000"], {}, "server-port is not a port: 70000"),
+        ([], {"PGRST_LOG_LEVEL": "loud"}, "log-level is none of crit, error, warn, info, debug: loud"),
+    ):
+        status, said = await _failure(*words, **environ)
+        assert (status, said[0], len(said)) == (2, f"error: {wanted}", 2)
+        assert "hidden" not in "".join(said)
+
+
+async def test_it_says_why_it_cannot_serve(plain_postgres: PlainCluster) -> None:
+    """A port that is taken, a password that is wrong: it ends, with what to do."""
+    url = f"postgresql://{SUPERUSER}:{PASSWORD}@127.0.0.1:{plain_postgres.port}/postgres"
+    status, said = await _failure("--db-uri", url, "--port", str(plain_postgres.port))
+    assert status == 125
+    assert said[0].startswith(f"error: cannot listen on http://127.0.0.1:{plain_postgres.port}: ")
+    status, said = await _failure("--db-uri", url.replace(PASSWORD, "hidden"), "--port", "0")
+    assert (status, len(said)) == (125, 2)
+    assert said[0].startswith("error: the database cannot be served: password authentication failed")
+
+
+async def test_a_configuration_file_and_secrets_in_files(
+    plain_postgres: PlainCluster, plain_connection: Connection, tmp_path: Path
+) -> None:
+    """The file is read as upstream does, variables win over it, `@PATH` is the content of that file."""
+    await plain_connection.script(SETUP)
+    url = f"postgresql://{SUPERUSER}:{PASSWORD}@127.0.0.1:{plain_postgres.port}/postgres"
+    (tmp_path / "uri").write_text(url + "\n")
+    (tmp_path / "conf").write_text(
+        f'db-uri = "@{tmp_path}/uri" # not shown to others\n'
+        'db-schemas = "api"\ndb-anon-role = "visitor"\n\n# remark\nserver-port = 1\n'
+    )
+    process = await asyncio.create_subprocess_exec(
+        *(*DATA_API, "--config", str(tmp_path / "conf"), "--json"),
+        env={
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(Path(toft.__file__).parents[1]),
+            "PGRST_DB_ANON_ROLE": "web",
+            "PGRST_SERVER_PORT": "0",
+        },
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    told = json.loads(await process.stdout.readline())
+    async with httpx.AsyncClient(base_url=told["listening"]) as client:
+        assert (await client.get("/things")).json() == [{"id": 1, "name": "one"}]
+    process.send_signal(signal.SIGINT)
+    assert await process.wait() == 0

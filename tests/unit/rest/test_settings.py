@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from toft.rest.bearer import BadSecret, Bearers, find_role, parse_role_path, read_keys
+from toft.rest.alone.bearer import BadSecret, Bearers, find_role, parse_role_path, read_keys
+from toft.rest.alone.settings import BadSetting, from_database, from_environment, read_settings
 from toft.rest.errors import RestError
-from toft.rest.pgrst_settings import BadSetting, from_database, from_environment, read_settings
 from toft.rest.render.settings import Settings, settings_statement, transaction_settings
 from toft.rest.schema.model import Name
 from toft.tokens.caller import TokenFault

@@ -115,6 +115,7 @@ class Bearers:
         self._role_path = role_path
         self._kept: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._max_kept = kept
+        self.looked_at = self.hits = self.evictions = 0
 
     def identify(self, authorization: str | None, now: float) -> Caller:
         """Who bears this Authorization header. Raises PGRST300 and PGRST302."""
@@ -143,7 +144,9 @@ class Bearers:
 
     def _verified(self, token: str) -> dict[str, Any]:
         claims = self._kept.get(token)
+        self.looked_at += 1
         if claims is not None:
+            self.hits += 1
             self._kept.move_to_end(token)
             return claims
         claims = self._open(token)
@@ -151,6 +154,7 @@ class Bearers:
             self._kept[token] = claims
             while len(self._kept) > self._max_kept:
                 self._kept.popitem(last=False)
+                self.evictions += 1
         return claims
 
     def _open(self, token: str) -> dict[str, Any]:

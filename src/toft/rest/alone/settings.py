@@ -1,18 +1,20 @@
 """Pure: upstream's configuration names and texts become options.
 
-Values come from the environment (`PGRST_DB_SCHEMAS`), from the database (`pgrst.db_schemas`, which wins), or
-from `PGRST_CONFIG_JSON`, an object by upstream's names for what a comma-separated list cannot say.
+Values come from a file (`db-schemas = "api"`), from the environment (`PGRST_DB_SCHEMAS`, which wins over it),
+from the database (`pgrst.db_schemas`, which wins over both), or from `PGRST_CONFIG_JSON`, an object by
+upstream's names for what a comma-separated list cannot say.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
 import msgspec
 
-from toft.rest.bearer import BadSecret, RolePath, parse_role_path, read_keys
+from toft.rest.alone.bearer import BadSecret, RolePath, parse_role_path, read_keys
 from toft.rest.options import RestOptions
 from toft.rest.schema.model import Name
 
@@ -20,6 +22,19 @@ PREFIX: Final = "PGRST_"
 _APP: Final = "app_settings_"
 _HOISTED: Final = "statement_timeout,plan_filter.statement_cost_limit,default_transaction_isolation"
 _DEFAULT_URI: Final = "postgresql://"
+_DEFAULT_PORT: Final = 3000
+_LAST_PORT: Final = 65535
+#: Upstream listens everywhere; here the world is let in by name.
+_LOOPBACK: Final = "127.0.0.1"
+#: level → what we say about ourselves, and from which status on requests are told
+_LEVELS: Final = {
+    "crit": (logging.CRITICAL, 1000),
+    "error": (logging.WARNING, 500),
+    "warn": (logging.WARNING, 400),
+    "info": (logging.INFO, 0),
+    "debug": (logging.DEBUG, 0),
+}
+_LINE: Final = re.compile(r"""\s*([A-Za-z][\w.-]*)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s#"]+))\s*(?:\#.*)?$""")
 
 
 class BadSetting(ValueError):
@@ -47,7 +62,10 @@ class Standalone(msgspec.Struct, frozen=True):
     allowed_origins: tuple[str, ...] | None
     pre_config: str | None
     reads_database_config: bool
-    log_level: str
+    #: a level of Python's logging
+    log_level: int
+    #: requests are logged whose status is at least this
+    logs_from_status: int
 
     def __repr__(self) -> str:
         return f"Standalone(port={self.port})"
@@ -59,6 +77,27 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, str]:
     for name, value in environ.items():
         if name.startswith(PREFIX):
             found[name.removeprefix(PREFIX).lower()] = value
+    return found
+
+
+def from_file(text: str) -> dict[str, str]:
+    """The settings of a configuration file: one `name = value` a line, `#` begins a remark.
+
+    Raises `BadSetting` with the number of the line.
+
+    >>> from_file('db-schemas = "api, public" # both\\nserver-port = 3001')
+    {'db_schemas': 'api, public', 'server_port': '3001'}
+    """
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        match = _LINE.match(line)
+        if match is None:
+            raise BadSetting(f"line {number} of the configuration file is not `name = value`")
+        name, quoted, bare = match.groups()
+        value = bare if quoted is None else re.sub(r"\\(.)", r"\1", quoted)
+        found[name.replace("-", "_").replace(".", "_").lower()] = value
     return found
 
 
@@ -146,6 +185,11 @@ def read_settings(values: Mapping[str, str]) -> Standalone:
     except BadSecret as error:
         raise BadSetting(str(error)) from None
     origins = reader.names("server_cors_allowed_origins", "")
+    level = reader.text("log_level", "error") or "error"
+    if level not in _LEVELS:
+        raise BadSetting(f"log-level is none of {', '.join(_LEVELS)}: {level}")
+    log_level, logs_from_status = _LEVELS[level]
+    host = reader.text("server_host", _LOOPBACK) or _LOOPBACK
     return Standalone(
         db_uri=reader.text("db_uri", _DEFAULT_URI) or _DEFAULT_URI,
         options=_options(reader),
@@ -155,17 +199,18 @@ def read_settings(values: Mapping[str, str]) -> Standalone:
         tokens_kept=reader.number("jwt_cache_max_entries", 1000) or 0,
         pool_size=reader.number("db_pool", 10) or 10,
         pool_idle_seconds=float(reader.number("db_pool_max_idletime", 30) or 30),
-        host=_host(reader.text("server_host", "!4") or "!4"),
-        port=_port(reader.number("server_port", 3000), 3000),
+        host=_host(host),
+        port=_port("server-port", reader.number("server_port", _DEFAULT_PORT)) or 0,
         unix_socket=reader.text("server_unix_socket"),
-        unix_socket_mode=int(reader.text("server_unix_socket_mode", "660") or "660", 8),
-        admin_host=_host(reader.text("admin_server_host") or reader.text("server_host", "!4") or "!4"),
-        admin_port=reader.number("admin_server_port", None),
+        unix_socket_mode=_mode(reader.text("server_unix_socket_mode", "660") or "660"),
+        admin_host=_host(reader.text("admin_server_host") or host),
+        admin_port=_port("admin-server-port", reader.number("admin_server_port", None)),
         channel=reader.text("db_channel", "pgrst") if reader.flag("db_channel_enabled", True) else None,
         allowed_origins=origins or None,
         pre_config=reader.text("db_pre_config"),
         reads_database_config=reader.flag("db_config", True),
-        log_level=reader.text("log_level", "error") or "error",
+        log_level=log_level,
+        logs_from_status=logs_from_status,
     )
 
 
@@ -174,8 +219,16 @@ def _host(text: str) -> str:
     return {"!4": "0.0.0.0", "*4": "0.0.0.0", "!6": "::", "*6": "::", "*": "0.0.0.0"}.get(text, text)  # noqa: S104
 
 
-def _port(number: int | None, default: int) -> int:
-    return default if number is None else number
+def _mode(text: str) -> int:
+    if not re.fullmatch("[0-7]{3,4}", text):
+        raise BadSetting(f"server-unix-socket-mode is not an octal number: {text}")
+    return int(text, 8)
+
+
+def _port(name: str, number: int | None) -> int | None:
+    if number is not None and not 0 <= number <= _LAST_PORT:
+        raise BadSetting(f"{name} is not a port: {number}")
+    return number
 
 
 def _options(reader: _Reader) -> RestOptions:

@@ -1,46 +1,29 @@
-"""The Data API by itself, over any Postgres from 13 on: `python -m toft.rest.standalone --db-uri URL`.
-
-It reads upstream's `PGRST_*` variables, stays in the foreground and ends on SIGTERM when the requests that
-run have been answered. SIGUSR1 reads the schema again, SIGUSR2 the configuration, as does NOTIFY on the
-channel.
-"""
+"""The Data API by itself: its pool, its service, its keys, and what makes them anew when told."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import gc
 import logging
-import os
-import signal
-import ssl
-import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
-import uvloop
 
 from toft.http.message import Request, Response
-from toft.http.server import Listener, listen
-from toft.pg.connection import Connection, connect_by
-from toft.pg.dial import Dialer, TcpDialer, UnixDialer
+from toft.pg.connection import Connection
 from toft.pg.pool import Pool
 from toft.pg.quote import identifier
 from toft.pg.sqlstate import ConnectionLost, PostgresError, Unreachable
-from toft.pg.url import BadUrl, Target, parse_url
-from toft.rest.admin import admin_handle
-from toft.rest.bearer import Bearers
+from toft.rest.alone.bearer import Bearers
+from toft.rest.alone.cors import allow_origin, answer_preflight, is_preflight
+from toft.rest.alone.database import Database, check_refusal, look_at
+from toft.rest.alone.settings import BadSetting, from_database, read_settings
 from toft.rest.context import RestContext
-from toft.rest.cors import allow_origin, answer_preflight, is_preflight
 from toft.rest.errors import RestError
-from toft.rest.pgrst_settings import BadSetting, from_database, from_environment, read_settings
 from toft.rest.respond import respond_error
 from toft.rest.service import RestService
-from toft.world import Clock, SystemClock
+from toft.world import Clock
 
-_GRACE_SECONDS: Final = 30.0
 _LONGEST_WAIT_SECONDS: Final = 32
 _SETTINGS: Final = """
 select split_part(s, '=', 1), substr(s, strpos(s, '=') + 1)
@@ -52,34 +35,33 @@ where d.setrole = pg_catalog.to_regrole(pg_catalog.quote_ident(session_user))
 order by d.setdatabase
 """
 _PRE_CONFIG_SETTINGS: Final = "select name, setting from pg_catalog.pg_settings where name like 'pgrst.%'"
+_GATEWAY_TIMEOUT: Final = 504
+_FAILURES: Final = 500
 
 _log = logging.getLogger("toft.rest")
 
 
 class DataApi:
-    """A running Data API: its pool, its service, and the way to make both anew when told."""
+    """A running Data API. Making one raises `BadSetting`; it connects when it is asked for something."""
 
     def __init__(self, values: Mapping[str, str], clock: Clock) -> None:
         self._values = dict(values)
         self._clock = clock
-        self.settings = read_settings(self._values)
-        self.pool = self._make_pool()
+        settings = self.settings = read_settings(self._values)
+        self._database = Database(settings.db_uri)
+        self.pool: Pool[Connection] = Pool(
+            self._database.connect, settings.pool_size, settings.pool_idle_seconds
+        )
         self.service = self._make_service()
-        self._bearers = self._make_bearers()
+        self.bearers = self._make_bearers()
+        #: requests that waited in vain for a connection
+        self.timeouts = 0
+        self._reading: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._listener_connection: Connection | None = None
         self._is_closing = False
 
     # Making.
-
-    def _make_pool(self) -> Pool[Connection]:
-        settings = self.settings
-        target = parse_url(settings.db_uri)
-
-        async def dial() -> Connection:
-            return await connect_by(_dialer(target), target.user, target.password, target.database)
-
-        return Pool(dial, settings.pool_size, settings.pool_idle_seconds)
 
     def _make_service(self) -> RestService:
         return RestService(RestContext(self.pool, self._clock, self.settings.options))
@@ -99,6 +81,14 @@ class DataApi:
     async def handle(self, request: Request) -> Response:
         """Answer one request of the main port."""
         response = await self._answer(request)
+        status = response.status
+        self.timeouts += status == _GATEWAY_TIMEOUT
+        if status >= self.settings.logs_from_status:
+            query = f"?{request.query}" if request.query else ""
+            _log.log(
+                logging.ERROR if status >= _FAILURES else logging.INFO,
+                *("%s %s%s %d", request.method, request.raw_path, query, status),
+            )
         trace = self.settings.options.trace_header
         if trace is not None:
             name = trace.lower().encode()
@@ -111,7 +101,7 @@ class DataApi:
             return answer_preflight(request, origins)
         began = self._clock.mono()
         try:
-            caller = self._bearers.identify(request.headers.get(b"authorization"), self._clock.unix())
+            caller = self.bearers.identify(request.headers.get(b"authorization"), self._clock.unix())
             seconds = self._clock.mono() - began
             response = await self.service.handle(request, caller, request.raw_path, seconds)
         except RestError as error:
@@ -123,18 +113,24 @@ class DataApi:
     # Keeping up with the database.
 
     async def start(self) -> None:
-        """Read what the database says about the configuration, and the schema; try until it is there."""
+        """Read what the database says about the configuration, and the schema; try until it is there.
+
+        Raises `DatabaseRefuses` when trying again would not help.
+        """
         wait = 1
         while not self._is_closing:
             try:
+                async with self.pool.lend() as connection:
+                    await look_at(connection, self.settings.options.schemas)
                 await self.reload_config()
-                await self.service.schema.current()
-            except (RestError, PostgresError, ConnectionLost, Unreachable) as error:
+            except (PostgresError, ConnectionLost, Unreachable) as error:
+                check_refusal(error)
                 _log.warning("the database is not available: %s; next try in %d s", error, wait)
                 await asyncio.sleep(wait)
                 wait = min(wait * 2, _LONGEST_WAIT_SECONDS)
             else:
-                return
+                break
+        await self._read_schema()
 
     async def reload_config(self) -> None:
         """Read the settings that the database holds; what they change takes effect at once."""
@@ -153,7 +149,7 @@ class DataApi:
         if msgspec.structs.asdict(settings) != msgspec.structs.asdict(self.settings):
             self.settings = settings
             self.service = self._make_service()
-            self._bearers = self._make_bearers()
+            self.bearers = self._make_bearers()
 
     async def _pre_config(self, connection: Connection, function: str) -> dict[str, str]:
         """What a function of the user's sets, as long as its transaction lasts."""
@@ -167,8 +163,23 @@ class DataApi:
         return {name: value or "" for name, value in rows if name is not None}
 
     def reload_schema(self) -> None:
-        """The next request reads the schema again."""
+        """Read the schema again, now; requests wait for it."""
         self.service.schema.forget()
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.get_running_loop().create_task(self._read_schema())
+            self.later(self._reading)
+
+    async def _read_schema(self) -> None:
+        wait = 1
+        while not self._is_closing:
+            try:
+                await self.service.schema.current()
+            except RestError as error:
+                _log.warning("the schema cannot be read: %s; next try in %d s", error, wait)
+                await asyncio.sleep(wait)
+                wait = min(wait * 2, _LONGEST_WAIT_SECONDS)
+            else:
+                return
 
     def later(self, work: asyncio.Task[None]) -> None:
         """Keep a task until it is done."""
@@ -182,8 +193,7 @@ class DataApi:
         while channel is not None and not self._is_closing:
             lost = asyncio.Event()
             try:
-                target = parse_url(self.settings.db_uri)
-                connection = await connect_by(_dialer(target), target.user, target.password, target.database)
+                connection = await self._database.connect()
                 self._listener_connection = connection
                 connection.on_lost = lost.set
                 connection.on_notification = self._notified
@@ -212,77 +222,3 @@ class DataApi:
         if self._listener_connection is not None:
             self._listener_connection.close()
         self.pool.close()
-
-
-def _dialer(target: Target) -> Dialer:
-    if target.is_unix:
-        return UnixDialer(target.socket_path)
-    mode = target.options.get("sslmode", "prefer")
-    if mode == "disable":
-        return TcpDialer(target.host, target.port)
-    context = ssl.create_default_context()
-    if mode not in {"verify-ca", "verify-full"}:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    elif mode == "verify-ca":
-        context.check_hostname = False
-    return TcpDialer(target.host, target.port, context, is_tls_required=mode not in {"prefer", "allow"})
-
-
-async def serve(values: Mapping[str, str]) -> None:
-    """Serve until SIGTERM or SIGINT. Raises `BadSetting`, OSError."""
-    clock = SystemClock()
-    api = DataApi(values, clock)
-    loop = asyncio.get_running_loop()
-    ending = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, ending.set)
-    loop.add_signal_handler(signal.SIGUSR1, api.reload_schema)
-    loop.add_signal_handler(signal.SIGUSR2, lambda: api.later(loop.create_task(api.reload_config())))
-    listeners: list[Listener] = []
-    try:
-        listeners.append(await _listen_main(api))
-        place = api.settings.unix_socket or f"http://{api.settings.host}:{listeners[0].port}"
-        sys.stderr.write(f"listening on {place}\n")
-        sys.stderr.flush()
-        if api.settings.admin_port is not None:
-            handle = admin_handle(api)
-            listeners.append(await listen(handle, host=api.settings.admin_host, port=api.settings.admin_port))
-        api.later(loop.create_task(api.start()))
-        api.later(loop.create_task(api.listen_for_changes()))
-        await ending.wait()
-    finally:
-        for listener in listeners:
-            await listener.close(_GRACE_SECONDS)
-        await api.close()
-
-
-async def _listen_main(api: DataApi) -> Listener:
-    settings = api.settings
-    if settings.unix_socket is not None:
-        return await listen(api.handle, path=Path(settings.unix_socket), mode=settings.unix_socket_mode)
-    return await listen(api.handle, host=settings.host, port=settings.port)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The process."""
-    parser = argparse.ArgumentParser(prog="toft data-api", description="Serve the Data API over a Postgres.")
-    parser.add_argument("--db-uri", help="connection URL of the database; else PGRST_DB_URI")
-    given = parser.parse_args(arguments)
-    values = from_environment(os.environ)
-    if given.db_uri:
-        values["db_uri"] = given.db_uri
-    # What was imported stays; a request leaves few cycles behind.
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 50)
-    logging.basicConfig(format="%(levelname)s %(message)s", level=logging.WARNING)
-    try:
-        uvloop.run(serve(values))
-    except (BadSetting, BadUrl, OSError) as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
