@@ -6,6 +6,7 @@ pytest_plugins: list[str] = [
     "tests.kit.fix_cli",
     "tests.kit.fix_daemon",
     "tests.kit.fix_engine",
+    "tests.kit.fix_issuer",
     "tests.kit.fix_postgres",
     "tests.kit.fix_supabase",
     # after those whose modules it imports
@@ -13,4 +14,5 @@ pytest_plugins: list[str] = [
     "tests.kit.fix_rest",
     "tests.kit.fix_storage",
     "tests.kit.fix_gateway",
+    "tests.kit.fix_webhooks",
 ]

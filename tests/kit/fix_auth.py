@@ -14,9 +14,12 @@ import pytest
 
 from tests.kit.fix_supabase import PASSWORD, SupabaseCluster, SupabaseTemplates
 from toft.auth.context import DATABASE_ROLE, AuthContext, Message
+from toft.auth.limits import Limits
 from toft.auth.passwords import PasswordWork
 from toft.auth.service import AuthService
+from toft.auth.social.issuer import Issuers
 from toft.http.message import Request, Response
+from toft.http.outgoing import HttpOutside
 from toft.http.server import Listener, listen
 from toft.pg.connection import Connection
 from toft.pg.pool import Pool
@@ -96,6 +99,8 @@ class AuthBackend:
         )
         self.passwords = PasswordWork(entropy)
         self.pool = Pool(lambda: connect_typed(cluster.socket_path, DATABASE_ROLE, PASSWORD))
+        self.outside = HttpOutside()
+        self.issuers = Issuers(self.outside, self.clock)
         self.listener: Listener | None = None
         self.service: AuthService | None = None
         self.http: httpx.AsyncClient | None = None
@@ -115,6 +120,7 @@ class AuthBackend:
         await self.listener.close()
         self.pool.close()
         self.passwords.close()
+        await self.outside.close()
 
     @property
     def url(self) -> str:
@@ -134,6 +140,8 @@ class AuthBackend:
                 settings=self.settings,
                 external_url=self.url,
                 outbox=self.outbox,
+                issuers=self.issuers,
+                limits=Limits(self.settings.rate_limits, self.clock),
                 report=self.reports.append,
             )
         )

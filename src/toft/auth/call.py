@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 from typing import Any, cast
@@ -16,7 +16,7 @@ from uuid import UUID
 import msgspec
 
 from toft.auth.context import AuthContext
-from toft.auth.errors import AuthError, bad_request, database_failure, forbidden
+from toft.auth.errors import AuthError, bad_request, database_failure, describe_cause, forbidden
 from toft.auth.model import NIL, Session, User
 from toft.auth.records import audit
 from toft.auth.records.sessions import load_session
@@ -60,7 +60,9 @@ class Signed(msgspec.Struct, frozen=True):
 class Call:
     """A request on its way to an endpoint."""
 
-    __slots__ = ("caller", "client_ip", "context", "fields", "now", "path", "query", "request", "user_agent")
+    __slots__ = (
+        "caller", "client_ip", "context", "fields", "later", "now", "path", "query", "request", "user_agent",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -82,6 +84,8 @@ class Call:
         self.now: datetime = context.clock.now()
         self.client_ip = _client_ip(request)
         self.user_agent = request.headers.get(b"user-agent", "") or ""
+        #: what is done when the transaction has been committed, and not at all when it is rolled back
+        self.later: list[Callable[[], Awaitable[None]]] = []
 
     @property
     def audience(self) -> str:
@@ -105,6 +109,7 @@ class Call:
     async def transaction(self) -> AsyncGenerator[TypedConnection]:
         """One transaction. A refusal that keeps its writes is raised after the commit."""
         refusal: AuthError | None = None
+        self.later.clear()
         async with self.context.pool.lend() as conn, conn.transaction():
             try:
                 yield conn
@@ -112,8 +117,19 @@ class Call:
                 if not error.keeps_writes:
                     raise
                 refusal = error
+        later, self.later = self.later, []
+        for act in later:
+            await act()
         if refusal is not None:
             raise refusal
+
+    def report(self, error: AuthError) -> None:
+        """Write the true cause of a failure, and every fault of ours, to the lease's log."""
+        if error.cause is not None:
+            line = f"auth {self.request.raw_path}: {error.message}: {describe_cause(error.cause)}"
+            self.context.report(line)
+        elif error.status >= 500:
+            self.context.report(f"auth {self.request.raw_path}: {error.message}")
 
     async def note(
         self, conn: TypedConnection, user: User, action: str, traits: dict[str, Any] | None = None

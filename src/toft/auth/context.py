@@ -8,7 +8,9 @@ from uuid import UUID
 
 import msgspec
 
+from toft.auth.limits import Limits
 from toft.auth.passwords import PasswordWork
+from toft.auth.social.issuer import Issuers
 from toft.pg.pool import Pool
 from toft.pg.typed import TypedConnection
 from toft.protocol.worker import AuthSettings
@@ -50,6 +52,9 @@ class AuthContext(msgspec.Struct, frozen=True, kw_only=True):
     settings: AuthSettings
     external_url: str
     outbox: Outbox
+    #: identity providers, and the way to what else a project names outside
+    issuers: Issuers
+    limits: Limits
     report: Callable[[str], None]
 
     def new_id(self) -> UUID:

@@ -15,11 +15,10 @@ from toft.auth.addresses import normalise_phone
 from toft.auth.admin import load_named
 from toft.auth.call import Call, Signed, naming, parse_uuid
 from toft.auth.codes import make_code
-from toft.auth.context import Message
 from toft.auth.errors import AuthError, bad_request, forbidden, not_found, unprocessable
 from toft.auth.hooks import ask
 from toft.auth.issue import issue, make_refresh_token, session_response
-from toft.auth.mailer import fill_or, host_of
+from toft.auth.mailer import deliver_text, host_of
 from toft.auth.model import Factor
 from toft.auth.records import factors, sessions, users
 from toft.auth.records.factors import Challenge
@@ -105,7 +104,7 @@ async def challenge(call: Call) -> Response:
             created_at=call.now,
             verified_at=None,
             ip_address=call.client_ip or "127.0.0.1",
-            otp_code=await _send(call, factor, wanted) if factor.factor_type == "phone" else "",
+            otp_code=await _send(call, conn, signed, factor, wanted) if factor.factor_type == "phone" else "",
         )
         with naming("Database error saving challenge"):
             await factors.insert_challenge(conn, asked)
@@ -241,15 +240,15 @@ async def _load(call: Call, conn: TypedConnection, user_id: UUID) -> Factor:
     return factor
 
 
-async def _send(call: Call, factor: Factor, wanted: ChallengeRequest) -> str:
+async def _send(
+    call: Call, conn: TypedConnection, signed: Signed, factor: Factor, wanted: ChallengeRequest
+) -> str:
     if wanted.channel not in ("", "sms"):
         raise bad_request(
             "Invalid channel, supported values are 'sms' or 'whatsapp'. 'whatsapp' needs Twilio"
         )
     code = make_code(call.context.entropy, 6)
-    settings = call.context.settings
-    text = fill_or(settings.sms_template, "Your code is {{ .Code }}", {"Code": code}, escapes=False)
-    await call.context.outbox.deliver(Message(to=factor.phone, subject="", text=text))
+    await deliver_text(call, conn, signed.user, factor.phone, code, "mfa")
     return code
 
 

@@ -15,7 +15,6 @@ from toft.auth import (
     mfa,
     otp,
     signup,
-    social,
     switched_off,
     token,
     unlink,
@@ -25,6 +24,8 @@ from toft.auth import (
 from toft.auth.call import Call
 from toft.auth.oauth_server import authorize, clients, consent, discovery, page
 from toft.auth.oauth_server import token as client_token
+from toft.auth.social import flow as social
+from toft.auth.social import stand_in
 from toft.http.message import Response
 
 type Endpoint = Callable[[Call], Awaitable[Response]]
@@ -83,6 +84,8 @@ ROUTES: tuple[Route, ...] = (
     _route("GET /authorize", social.authorize),
     _route("GET /callback", social.callback),
     _route("POST /callback", social.callback, BodyKind.FORM),
+    _route("GET /test-provider", stand_in.show),
+    _route("POST /test-provider", stand_in.choose, BodyKind.FORM),
     _route("GET /user/identities/authorize", social.link_identity),
     _route("DELETE /user/identities/{identity_id}", unlink.unlink),
     _route("POST /factors", mfa.enroll, BodyKind.JSON),

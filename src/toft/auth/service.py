@@ -46,7 +46,7 @@ class AuthService:
         api_version = request.headers.get(b"x-supabase-api-version")
         try:
             async with asyncio.timeout(LONGEST_SECONDS):
-                return await self._answer(request, caller, match)
+                return await self._answer(request, caller, match, path)
         except AuthError as error:
             return self._refuse(error, caller, path, api_version)
         except OAuthError as error:
@@ -62,10 +62,11 @@ class AuthService:
             late = AuthError(504, "request_timeout", "Processing this request timed out, please retry")
             return self._refuse(late, caller, path, api_version)
 
-    async def _answer(self, request: Request, caller: Caller, match: Match) -> Response:
+    async def _answer(self, request: Request, caller: Caller, match: Match, path: str) -> Response:
         fields = await _read_fields(request, match.route.body)
         query = dict(parse_qsl(request.query, keep_blank_values=True))
         call = Call(self._context, request, caller, match.variables, query, fields)
+        self._context.limits.count_request(call, path)
         return await match.route.endpoint(call)
 
     def _refuse(self, error: AuthError, caller: Caller, path: str, api_version: str | None) -> Response:

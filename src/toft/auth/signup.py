@@ -10,7 +10,7 @@ from toft.auth.addresses import normalise_email, normalise_phone
 from toft.auth.call import Call, naming
 from toft.auth.codes import Challenge, parse_challenge
 from toft.auth.errors import bad_request, unprocessable
-from toft.auth.hooks import ask
+from toft.auth.hooks import after_creation, ask
 from toft.auth.issue import Issued, session_response, start_session
 from toft.auth.mailer import CONFIRMATION, send_letter, send_text_code
 from toft.auth.model import Json, User
@@ -108,6 +108,7 @@ async def make_user(
             stored = await users.load_user(conn, user.id) or user
             metadata = {**data, **stored.user_metadata}
             await users.update_user(conn, user.id, call.now, {"raw_user_meta_data": metadata})
+    after_creation(call, user)
     return await users.load_user(conn, user.id) or user
 
 
@@ -153,6 +154,7 @@ async def _sign_up_anonymously(call: Call, wanted: SignUp) -> Response:
         await ask(call, conn, "before_user_created", {"user": user_json(user)})
         with naming("Database error creating anonymous user"):
             await users.insert_user(conn, user, call.now)
+        after_creation(call, user)
         issued = await start_session(call, conn, user, "anonymous")
     return session_response(issued)
 

@@ -34,6 +34,7 @@ from toft.auth.rotation import (
     decide_refresh,
     decide_session_end,
 )
+from toft.auth.social import id_token
 from toft.http.message import Response
 from toft.pg.sqlstate import PostgresError
 from toft.pg.typed import TypedConnection
@@ -58,13 +59,6 @@ class RefreshGrant(msgspec.Struct, frozen=True):
 class PkceGrant(msgspec.Struct, frozen=True):
     auth_code: str = ""
     code_verifier: str = ""
-
-
-class IdTokenGrant(msgspec.Struct, frozen=True):
-    provider: str = ""
-    id_token: str = ""
-    client_id: str = ""
-    issuer: str = ""
 
 
 async def token(call: Call) -> Response:
@@ -272,17 +266,7 @@ async def _pkce(call: Call) -> Response:
     return session_response(issued, extra)
 
 
-# grants that are switched off --------------------------------------------------------------------------
-
-
-async def _id_token(call: Call) -> Response:
-    given = call.read(IdTokenGrant)
-    if not given.id_token:
-        raise OAuthError("invalid request", "id_token required")
-    if not given.provider and not (given.client_id and given.issuer):
-        raise OAuthError("invalid request", "provider or client_id and issuer required")
-    name = given.provider or given.issuer
-    raise bad_request(f"Provider ({name}) is not enabled", "provider_disabled")
+# web3, which is switched off --------------------------------------------------------------------------
 
 
 async def _web3(call: Call) -> Response:
@@ -293,6 +277,6 @@ _GRANTS: dict[str, Callable[[Call], Awaitable[Response]]] = {
     "password": _password,
     "refresh_token": _refresh,
     "pkce": _pkce,
-    "id_token": _id_token,
+    "id_token": id_token.grant,
     "web3": _web3,
 }

@@ -311,12 +311,17 @@ async def _clear(call: Call, conn: TypedConnection, user: User, changes: dict[st
 # Where the browser goes --------------------------------------------------------------------------------
 
 
-def _refusal_address(target: str, error: AuthError, *, in_query: bool) -> str:
-    members = {
+def refusal_members(error: AuthError) -> dict[str, str]:
+    """A refusal as a browser carries it, in OAuth's words."""
+    return {
         "error": _ERRORS_BY_STATUS.get(error.status, "invalid_request"),
         "error_code": error.code,
         "error_description": error.message,
     }
+
+
+def _refusal_address(target: str, error: AuthError, *, in_query: bool) -> str:
+    members = refusal_members(error)
     address = add_fragment(target, {**members, "sb": ""})
     return add_query(address, members) if in_query else address
 

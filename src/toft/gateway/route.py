@@ -81,6 +81,7 @@ _OPEN_AUTH_PATHS: Final = frozenset(
         "/verify",
         "/callback",
         "/authorize",
+        "/test-provider",
         "/oauth/authorize",
         "/oauth/consent",
         "/oauth/revoke",

@@ -14,11 +14,14 @@ from weakref import WeakValueDictionary
 
 from toft.auth.context import DATABASE_ROLE as AUTH_ROLE
 from toft.auth.context import AuthContext
+from toft.auth.limits import Limits
 from toft.auth.passwords import PasswordWork
 from toft.auth.service import AuthService
+from toft.auth.social.issuer import Issuers
 from toft.gateway.route import Route, Service
 from toft.gateway.upstream import Upstream
 from toft.http.message import Request, Response
+from toft.http.outgoing import HttpOutside
 from toft.mailbox.box import Box
 from toft.mailbox.routes import MailboxService
 from toft.pg.connection import connect
@@ -53,6 +56,8 @@ class Surroundings:
         self.clock = clock
         self.entropy = entropy
         self.passwords = PasswordWork(entropy)
+        self.outside = HttpOutside()
+        self.issuers = Issuers(self.outside, clock)
         self._schemas: WeakValueDictionary[str, SchemaStore[Prepared]] = WeakValueDictionary()
 
     def schemas_of(self, template_key: str) -> SchemaStore[Prepared]:
@@ -62,9 +67,10 @@ class Surroundings:
             store = self._schemas[template_key] = SchemaStore()
         return store
 
-    def close(self) -> None:
-        """End the threads."""
+    async def close(self) -> None:
+        """End the threads, close what is open to the outside."""
         self.passwords.close()
+        await self.outside.close()
 
 
 class _Answers(Protocol):
@@ -148,6 +154,8 @@ class Services:
                         settings=spec.settings.auth,
                         external_url=external_url,
                         outbox=self._box,
+                        issuers=self._surroundings.issuers,
+                        limits=Limits(spec.settings.auth.rate_limits, self._surroundings.clock),
                         report=_log.info,
                     )
                 )

@@ -63,7 +63,7 @@ async def _serve(socket_path: Path) -> None:
     finally:
         await attachments.close()
         channel.close()
-        surroundings.close()
+        await surroundings.close()
 
 
 def _limit_itself() -> None:

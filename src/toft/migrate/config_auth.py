@@ -6,8 +6,15 @@ from collections.abc import Iterator, Mapping
 
 from toft.migrate.glob import normalise
 from toft.migrate.keys import Keys
+from toft.migrate.notice import info
 from toft.migrate.toml import as_table
-from toft.protocol.worker import AuthHook, AuthMailTemplate, AuthProvider, AuthSettings
+from toft.protocol.worker import (
+    AuthHook,
+    AuthMailTemplate,
+    AuthProvider,
+    AuthRateLimits,
+    AuthSettings,
+)
 
 
 def read_auth(keys: Keys, files: Mapping[str, bytes]) -> AuthSettings:
@@ -69,6 +76,7 @@ def read_auth(keys: Keys, files: Mapping[str, bytes]) -> AuthSettings:
         mfa_phone_enroll_enabled=keys.flag("auth.mfa.phone.enroll_enabled", default.mfa_phone_enroll_enabled),
         mfa_phone_verify_enabled=keys.flag("auth.mfa.phone.verify_enabled", default.mfa_phone_verify_enabled),
         hooks=dict(_hooks(keys)),
+        rate_limits=_rate_limits(keys),
         external=dict(_providers(keys)),
         oauth_server_enabled=keys.flag("auth.oauth_server.enabled", default.oauth_server_enabled),
         oauth_server_allow_dynamic_registration=keys.flag(
@@ -100,19 +108,35 @@ def _hooks(keys: Keys) -> Iterator[tuple[str, AuthHook]]:
         )
 
 
+def _rate_limits(keys: Keys) -> AuthRateLimits:
+    default = AuthRateLimits()
+    limits = AuthRateLimits(
+        enforce=keys.flag("auth.rate_limit.enforce", False),
+        **{
+            name: keys.number(f"auth.rate_limit.{name}", getattr(default, name))
+            for name in AuthRateLimits.__struct_fields__
+            if name != "enforce"
+        },
+    )
+    if not limits.enforce and limits != default:
+        words = "a lease does not enforce {key}, unless it says `enforce = true`"
+        keys.say("auth.rate_limit", words, info)
+    return limits
+
+
 def _providers(keys: Keys) -> Iterator[tuple[str, AuthProvider]]:
     for name, path in _enabled(keys, "auth.external"):
-        yield (
-            name,
-            AuthProvider(
-                client_id=",".join(keys.texts((*path, "client_id"), ())),
-                secret=keys.text((*path, "secret"), ""),
-                redirect_uri=keys.text((*path, "redirect_uri"), ""),
-                url=keys.text((*path, "url"), ""),
-                skip_nonce_check=keys.flag((*path, "skip_nonce_check"), False),
-                email_optional=keys.flag((*path, "email_optional"), False),
-            ),
+        provider = AuthProvider(
+            client_id=",".join(keys.texts((*path, "client_id"), ())),
+            secret=keys.text((*path, "secret"), ""),
+            redirect_uri=keys.text((*path, "redirect_uri"), ""),
+            url=keys.text((*path, "url"), ""),
+            skip_nonce_check=keys.flag((*path, "skip_nonce_check"), False),
+            email_optional=keys.flag((*path, "email_optional"), False),
         )
+        if provider.is_played:
+            keys.say((*path, "secret"), f"{name} has no secret: Toft's test provider stands in for it", info)
+        yield name, provider
 
 
 def _mail_templates(keys: Keys, files: Mapping[str, bytes]) -> Iterator[tuple[str, AuthMailTemplate]]:

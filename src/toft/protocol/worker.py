@@ -70,8 +70,30 @@ class AuthProvider(msgspec.Struct, frozen=True):
     skip_nonce_check: bool = False
     email_optional: bool = False
 
+    @property
+    def is_played(self) -> bool:
+        """Whether Toft plays this provider: there is no secret, so the real one could not be asked."""
+        return self.secret in ("", "fake") or self.secret.startswith("env(")
+
     def __repr__(self) -> str:
         return f"AuthProvider(client_id={self.client_id!r}, url={self.url!r})"
+
+
+class AuthRateLimits(msgspec.Struct, frozen=True):
+    """`[auth.rate_limit]`. enforce: False, as in every lease that does not ask for it, counts nothing.
+
+    email_sent, sms_sent: of the project in an hour. anonymous_users: by address in an hour. The others: by
+    address in five minutes.
+    """
+
+    enforce: bool = False
+    email_sent: int = 2
+    sms_sent: int = 30
+    anonymous_users: int = 30
+    token_refresh: int = 150
+    sign_in_sign_ups: int = 30
+    token_verifications: int = 30
+    web3: int = 30
 
 
 class AuthMailTemplate(msgspec.Struct, frozen=True):
@@ -126,6 +148,7 @@ class AuthSettings(msgspec.Struct, frozen=True):
     mfa_phone_enroll_enabled: bool = False
     mfa_phone_verify_enabled: bool = False
     hooks: dict[str, AuthHook] = {}
+    rate_limits: AuthRateLimits = AuthRateLimits()
     external: dict[str, AuthProvider] = {}
     oauth_server_enabled: bool = False
     oauth_server_allow_dynamic_registration: bool = False

@@ -6,12 +6,12 @@ minutes and of no use anywhere else; there are no cookies.
 
 from __future__ import annotations
 
-import html
 from uuid import UUID
 
 from toft.auth.addresses import normalise_email
 from toft.auth.call import Call, parse_uuid
 from toft.auth.errors import AuthError
+from toft.auth.html import escape, leave, page
 from toft.auth.oauth_server.clients import require_enabled
 from toft.auth.oauth_server.consent import Asked, open_authorization, settle
 from toft.auth.records import users
@@ -28,21 +28,6 @@ _SCOPE_WORDS = {
     "phone": "see your phone number",
     "offline_access": "act for you while you are away",
 }
-
-_LAYOUT = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>
-body {{ font: 16px/1.5 system-ui, sans-serif; margin: 4rem auto; max-width: 26rem; padding: 0 1rem }}
-label, input, button {{ display: block; width: 100%; box-sizing: border-box }}
-input {{ padding: .5rem; margin: 0 0 1rem; font: inherit }}
-button {{ padding: .6rem; margin: .5rem 0; font: inherit; cursor: pointer }}
-.refusal {{ color: #a00 }}
-</style></head><body><main>
-<h1>{title}</h1>
-{content}
-</main></body></html>
-"""
 
 
 async def show(call: Call) -> Response:
@@ -84,7 +69,7 @@ async def _sign_in(call: Call, authorization_id: str, fields: dict[str, str]) ->
     async with call.transaction() as conn:
         asked = await open_authorization(call, conn, user, authorization_id)
     if asked.redirect_url is not None:
-        return _leave(asked.redirect_url)
+        return leave(asked.redirect_url)
     now = int(call.context.clock.unix())
     note = call.context.ring.sign_symmetric(
         {"scope": _NOTE_SCOPE, "user": str(user.id), "for": authorization_id, "exp": now + _NOTE_SECONDS}
@@ -96,7 +81,7 @@ async def _settle(call: Call, authorization_id: str, fields: dict[str, str]) -> 
     user_id = _read_note(call, fields.get("note", ""), authorization_id)
     async with call.transaction() as conn:
         address = await settle(call, conn, user_id, authorization_id, fields["action"] == "approve")
-    return _leave(address)
+    return leave(address)
 
 
 def _read_note(call: Call, note: str, authorization_id: str) -> UUID:
@@ -113,11 +98,11 @@ def _read_note(call: Call, note: str, authorization_id: str) -> UUID:
 
 
 def _sign_in_form(authorization_id: str, refusal: str) -> Response:
-    told = f'<p class="refusal" role="alert">{html.escape(refusal)}</p>' if refusal else ""
-    return _page(
+    told = f'<p class="refusal" role="alert">{escape(refusal)}</p>' if refusal else ""
+    return page(
         "Sign in to continue",
         f"""{told}<form method="post" action="consent">
-<input type="hidden" name="authorization_id" value="{html.escape(authorization_id, quote=True)}">
+<input type="hidden" name="authorization_id" value="{escape(authorization_id)}">
 <label for="email">E-mail</label><input id="email" name="email" type="email" autocomplete="username" required>
 <label for="password">Password</label>
 <input id="password" name="password" type="password" autocomplete="current-password" required>
@@ -128,38 +113,15 @@ def _sign_in_form(authorization_id: str, refusal: str) -> Response:
 
 def _consent_form(asked: Asked, email: str, note: str) -> Response:
     client, given = asked.client, asked.authorization
-    name = html.escape(client.name or str(client.id))
-    wishes = "".join(
-        f"<li>{html.escape(_SCOPE_WORDS.get(scope, scope))}</li>" for scope in given.scope.split()
-    )
-    return _page(
+    name = escape(client.name or str(client.id))
+    wishes = "".join(f"<li>{escape(_SCOPE_WORDS.get(scope, scope))}</li>" for scope in given.scope.split())
+    return page(
         f"{client.name or 'An application'} asks for access",
-        f"""<p>Signed in as <b>{html.escape(email)}</b>. <b>{name}</b> wants to:</p><ul>{wishes}</ul>
-<p>You will return to <b>{html.escape(given.redirect_uri)}</b>.</p>
+        f"""<p>Signed in as <b>{escape(email)}</b>. <b>{name}</b> wants to:</p><ul>{wishes}</ul>
+<p>You will return to <b>{escape(given.redirect_uri)}</b>.</p>
 <form method="post" action="consent">
-<input type="hidden" name="authorization_id" value="{html.escape(given.authorization_id, quote=True)}">
-<input type="hidden" name="note" value="{html.escape(note, quote=True)}">
+<input type="hidden" name="authorization_id" value="{escape(given.authorization_id)}">
+<input type="hidden" name="note" value="{escape(note)}">
 <button type="submit" name="action" value="approve">Allow</button>
 <button type="submit" name="action" value="deny">Deny</button></form>""",
     )
-
-
-def _page(title: str, content: str, status: int = 200) -> Response:
-    text = _LAYOUT.format(title=html.escape(title), content=content)
-    headers = [
-        (b"content-type", b"text/html; charset=utf-8"),
-        (b"cache-control", b"no-store"),
-        (
-            b"content-security-policy",
-            b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
-        ),
-        (b"x-frame-options", b"DENY"),
-        (b"referrer-policy", b"no-referrer"),
-        (b"x-content-type-options", b"nosniff"),
-    ]
-    return Response(status, headers, text.encode())
-
-
-def _leave(address: str) -> Response:
-    headers = [(b"location", address.encode("ascii", "ignore")), (b"cache-control", b"no-store")]
-    return Response(303, headers)

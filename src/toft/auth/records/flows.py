@@ -93,11 +93,26 @@ async def load_newest_flow(conn: TypedConnection, user_id: UUID, method: str) ->
     return _make_flow(await conn.fetch_row(sql, user_id, method))
 
 
-async def load_flow(conn: TypedConnection, flow_id: UUID) -> Flow | None:
+async def load_flow(conn: TypedConnection, flow_id: UUID, *, locks: bool = False) -> Flow | None:
     """A flow by its id, which is the `state` of a social login."""
-    return _make_flow(
-        await conn.fetch_row(f"select {_FLOW_COLUMNS} from auth.flow_state where id = $1", flow_id)
-    )
+    sql = f"select {_FLOW_COLUMNS} from auth.flow_state where id = $1"
+    return _make_flow(await conn.fetch_row(sql + (" for update" if locks else ""), flow_id))
+
+
+async def note_signed_in(
+    conn: TypedConnection,
+    flow_id: UUID,
+    user_id: UUID,
+    access_token: str,
+    refresh_token: str,
+    now: datetime,
+) -> None:
+    """Somebody came back from the provider: the flow's code may be exchanged now."""
+    await conn.execute(
+        "update auth.flow_state set user_id = $2, provider_access_token = $3, provider_refresh_token = $4,"
+        " auth_code_issued_at = $5, updated_at = $5 where id = $1",
+        flow_id, user_id, access_token, refresh_token, now,
+    )  # fmt: skip
 
 
 async def note_code_issued(conn: TypedConnection, flow_id: UUID, now: datetime) -> None:

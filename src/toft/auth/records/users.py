@@ -100,6 +100,25 @@ async def load_duplicate(conn: TypedConnection, email: str, aud: str) -> User | 
     return await _complete(conn, found) if found is not None else await load_by_email(conn, email, aud)
 
 
+async def load_by_identity(conn: TypedConnection, provider: str, subject: str) -> User | None:
+    """The user whom this provider knows by this name."""
+    sql = (
+        f"select {_COLUMNS} from auth.users u join auth.identities i on i.user_id = u.id"
+        " where i.provider = $1 and i.provider_id = $2"
+    )
+    return await _complete(conn, await conn.fetch_row(sql, provider, subject))
+
+
+async def load_sharers(conn: TypedConnection, email: str, aud: str) -> list[User]:
+    """Everybody with this address, as a user or through an identity; logins of organisations stay apart."""
+    sql = (
+        f"select {_COLUMNS} from auth.users u where {_OURS} and u.aud = $2 and not u.is_sso_user"
+        " and (lower(u.email) = $1 or u.id in (select i.user_id from auth.identities i"
+        " where i.email = $1 and i.provider not like 'sso:%')) order by u.created_at"
+    )
+    return await _complete_all(conn, await conn.fetch(sql, email, aud))
+
+
 async def count_users(conn: TypedConnection, aud: str, pattern: str | None) -> int:
     """How many users of the audience match."""
     sql = (
