@@ -1,6 +1,6 @@
 # The daily commands. Everything longer than three lines is a script in tools/.
 .DEFAULT_GOAL := help
-.PHONY: help setup check fix unit test demo bench docs generate wheel clean
+.PHONY: help setup check fix unit test demo soak-fork bench docs generate wheel clean
 export PYTHONDONTWRITEBYTECODE =
 PY := .venv/bin/python
 PYTEST := $(PY) -m pytest
@@ -31,6 +31,9 @@ unit: setup ## unit and property tests: no processes, no network
 test: needs ## everything that a change must pass, cheapest first
 	$(MAKE) --no-print-directory check
 	$(PYTEST)
+
+soak-fork: needs ## 500 forks of a database that is written to, each checked
+	TOFT_TEST_FORKS=500 $(PYTEST) tests/service/daemon/test_forks.py::test_every_fork_is_sound -q
 
 demo: needs ## the example app on a backend of its own, through supabase-py and supabase-js
 	@tools/demo

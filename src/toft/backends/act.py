@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from toft.backends.acts import create, destroy, sleep
+from toft.backends.acts import create, destroy, sleep, swap
 from toft.backends.backend import Attachment, Backend, Wish
 from toft.backends.context import Context
 from toft.backends.decide import Act, decide_act, is_ready
 from toft.backends.fault import explain
 from toft.backends.gateway import WorkerLost
-from toft.errors.backend import PortTaken
+from toft.errors.backend import BackendFailed, PortTaken
 from toft.errors.engine import TemplateFailed
 from toft.errors.shape import ToftError
 from toft.ids import BackendId
@@ -45,6 +45,7 @@ class Actor:
         self.failed_to_make: Callable[[str], None] = lambda _key: None
         self._acts: dict[Act, Perform] = {
             Act.CLONE: create.clone,
+            Act.SWAP: swap.swap,
             Act.START: create.start,
             Act.PRIME: create.prime,
             Act.ATTACH: create.attach,
@@ -76,6 +77,8 @@ class Actor:
             self._busy[backend_id] = (act, task)
         elif is_ready(backend, self._context.estate.seen(backend_id)) and backend_id not in self._offered:
             self._offer(backend)
+        elif act is None and backend.is_leased:
+            self._tell_rest(backend)
 
     def busy_with(self, backend_id: BackendId) -> Act | None:
         """The act that is going on."""
@@ -90,7 +93,17 @@ class Actor:
         self._offered.add(backend.id)
         took = (self._context.clock.mono() - backend.created_mono) * 1000
         self._context.tell(BackendReady(backend=backend.id, template=backend.template_key, took_ms=took))
-        self._context.pool.offer(backend.template_key, backend.id)
+        if backend.snapshot is None:
+            self._context.pool.offer(backend.template_key, backend.id)
+        else:
+            self._context.expected.came(backend.id)
+
+    def _tell_rest(self, backend: Backend) -> None:
+        """A leased one is as it was wished, or broken for good."""
+        if backend.failure is not None:
+            self._context.expected.fail(backend.id, BackendFailed(cause=backend.failure))
+        else:
+            self._context.expected.came(backend.id)
 
     def _is_spoiled(self, backend: Backend) -> bool:
         """One on the shelf that is not ready any more goes; nobody has it yet."""
@@ -129,9 +142,16 @@ class Actor:
         if isinstance(fault, TemplateFailed):
             context.templates.forget(now.template_key)
         if not now.is_leased and now.wish is not Wish.GONE:
-            self.failed_to_make(now.template_key)
-            context.pool.fail(now.template_key, fault, everyone=False)
+            if now.snapshot is None:
+                self.failed_to_make(now.template_key)
+                context.pool.fail(now.template_key, fault, everyone=False)
+            else:
+                context.expected.fail(now.id, fault)
             context.estate.change(backend.id, wish=Wish.GONE)
+            return
+        if act is Act.SWAP:  # it goes on with what it has
+            context.expected.fail(now.id, fault)
+            context.estate.change(now.id, swap=None)
             return
         if act is Act.START or isinstance(fault, PortTaken):
             context.estate.count_death(backend.id)
@@ -149,6 +169,8 @@ class Actor:
         if since is not None:
             took = (self._context.clock.mono() - since) * 1000
             self._context.tell(BackendGone(backend=backend_id, took_ms=took))
+        self._context.expected.fail(backend_id, BackendFailed(cause="its lease has ended"))
+        self._context.turns.pop(backend_id, None)
         self._failures.pop(backend_id, None)
         self._causes.pop(backend_id, None)
         self._offered.discard(backend_id)

@@ -23,13 +23,19 @@ class Wish(enum.Enum):
     GONE = "gone"
 
 
+#: `Backend.swap`: back to the template.
+TEMPLATE = "template"
+
+
 class Backend(msgspec.Struct, frozen=True, kw_only=True):
     """The record of one backend; it exists from the wish until nothing is left.
 
     is_leased: it serves a lease, once in its life. uid: the user it runs under, None for ours. is_cloned:
     its directory is complete, and its secrets are made. is_primed: its own passwords are set. pid, pid_ticks:
     the postmaster as last started (the kernel's start time tells it from a later process of that number).
-    failure: why it is broken for good.
+    failure: why it is broken for good. snapshot: what its directory was made from, when that was not its
+    template. swap: a snapshot, or `TEMPLATE`, that shall take the place of what it has. edition: how often
+    that has happened.
     """
 
     id: BackendId
@@ -47,6 +53,9 @@ class Backend(msgspec.Struct, frozen=True, kw_only=True):
     pid: int | None = None
     pid_ticks: int | None = None
     failure: str | None = None
+    snapshot: str | None = None
+    swap: str | None = None
+    edition: int = 0
     created_at: str
     created_mono: float
 

@@ -1,7 +1,8 @@
 """Pure: what job processes are asked to do, and what they answer. One JSON object per line, both ways.
 
 Each chore names its lane. Lanes are kept apart so that a long chore never stands before a short one: `clone`
-has a caller waiting, `sweep` has time, `plan` reads projects, `build` runs tenants' SQL.
+has a caller waiting, `snap` copies what may be large, `sweep` has time, `plan` reads projects, `build` runs
+tenants' SQL.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from toft.backends.recipe import Question, Recipe
+from toft.engine.capture import Source
 from toft.engine.prepare import Engine
 from toft.engine.template import Launch
 
-type LaneName = Literal["clone", "sweep", "plan", "build"]
+type LaneName = Literal["clone", "snap", "sweep", "plan", "build"]
 
 
 class CloneTemplate(msgspec.Struct, frozen=True, tag=True):
@@ -24,6 +26,24 @@ class CloneTemplate(msgspec.Struct, frozen=True, tag=True):
     lane: ClassVar[LaneName] = "clone"
     templates: Path
     key: str
+    folder: Path
+    uid: int | None
+
+
+class Snap(msgspec.Struct, frozen=True, tag=True):
+    """Copy a running backend into the new folder. Answered by `Captured`."""
+
+    lane: ClassVar[LaneName] = "snap"
+    source: Source
+    objects: Path
+    folder: Path
+
+
+class CopySnapshot(msgspec.Struct, frozen=True, tag=True):
+    """Make a backend's folder, with a copy of a snapshot in it. Answered by its `Secrets`."""
+
+    lane: ClassVar[LaneName] = "snap"
+    snapshot: Path
     folder: Path
     uid: int | None
 
@@ -96,7 +116,17 @@ class Built(msgspec.Struct, frozen=True):
     notices: tuple[str, ...] = ()
 
 
-type Chore = CloneTemplate | Remove | Measure | FindEngines | AdmitProject | MakeRecipe | BuildTemplate
+type Chore = (
+    CloneTemplate
+    | Snap
+    | CopySnapshot
+    | Remove
+    | Measure
+    | FindEngines
+    | AdmitProject
+    | MakeRecipe
+    | BuildTemplate
+)
 
 
 class Request(msgspec.Struct, frozen=True):

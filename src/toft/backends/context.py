@@ -15,8 +15,10 @@ from toft.backends.jobs import Jobs
 from toft.backends.numbers import Ports
 from toft.backends.places import Places
 from toft.backends.projects import Projects
+from toft.backends.snapshots import Snapshots
 from toft.backends.templates import Templates
 from toft.backends.trash import Trash
+from toft.backends.waiting import Expected
 from toft.host.confine import Method
 from toft.ids import BackendId
 from toft.leases.book import LeaseBook
@@ -79,12 +81,14 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True):
     max_sql_connections: int = 30
     disk_quota_bytes: int = 1 << 30
     sleep_after_seconds: float = 900.0
+    max_backends: int = 1000
 
 
 class Context(msgspec.Struct, kw_only=True):
     """All parts.
 
-    watches: a task per running postmaster, which waits for its end. woken: when a sleeper's first connection
+    watches: a task per running postmaster, which waits for its end. turns: who copies a backend or swaps what
+    it has, does so alone. expected: who waits for a certain backend. woken: when a sleeper's first connection
     asked for it. is_closing: nothing is handed over any more.
     """
 
@@ -99,6 +103,7 @@ class Context(msgspec.Struct, kw_only=True):
     engines: Engines
     projects: Projects
     templates: Templates
+    snapshots: Snapshots
     trash: Trash
     gateway: Gateway
     ports: Ports
@@ -106,6 +111,8 @@ class Context(msgspec.Struct, kw_only=True):
     clock: Clock
     entropy: Entropy
     tell: Telemetry
+    expected: Expected = msgspec.field(default_factory=Expected)
+    turns: dict[BackendId, asyncio.Lock] = {}
     watches: dict[BackendId, asyncio.Task[None]] = {}
     woken: dict[BackendId, float] = {}
     is_closing: bool = False

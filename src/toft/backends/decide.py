@@ -21,6 +21,8 @@ class Act(enum.Enum):
     """What can be done to a backend. All are idempotent."""
 
     CLONE = "clone"
+    #: put another copy in the place of what it has
+    SWAP = "swap"
     START = "start"
     #: give it passwords of its own
     PRIME = "prime"
@@ -45,6 +47,8 @@ def decide_act(backend: Backend, seen: Sighting) -> Act | None:
         return None if is_done else Act.REFUSE
     if not backend.is_cloned:
         return Act.CLONE
+    if backend.swap is not None:
+        return Act.SWAP
     if backend.wish is Wish.STARTED:
         return _towards_started(backend, seen)
     if backend.wish is Wish.ASLEEP:

@@ -87,6 +87,10 @@ class Estate:
         self.touch(backend_id)
         return len(recent) + 1
 
+    def forget_deaths(self, backend_id: BackendId) -> None:
+        """Its postmaster gets another chance."""
+        self._deaths.pop(backend_id, None)
+
     def get(self, backend_id: BackendId) -> Backend | None:
         """The record, or None when it is gone."""
         return self._backends.get(backend_id)

@@ -22,6 +22,7 @@ from toft.backends.chores import (
     BuildTemplate,
     Chore,
     CloneTemplate,
+    CopySnapshot,
     Failed,
     FindEngines,
     Finished,
@@ -31,6 +32,7 @@ from toft.backends.chores import (
     Remove,
     Reply,
     Request,
+    Snap,
     decode,
     encode,
 )
@@ -114,6 +116,14 @@ def _do(chore: Chore) -> Any:
             from toft.backends import cloning
 
             return cloning.clone_template(chore)
+        case Snap():
+            from toft.backends import copying
+
+            return copying.snap(chore)
+        case CopySnapshot():
+            from toft.backends import copying
+
+            return copying.copy_snapshot(chore)
         case Remove():
             from toft.host.files import remove_tree
 

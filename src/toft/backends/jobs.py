@@ -41,6 +41,7 @@ class Lane(msgspec.Struct, frozen=True):
 
 LANES: dict[LaneName, Lane] = {
     "clone": Lane(most=1, idle_seconds=None),
+    "snap": Lane(most=2, idle_seconds=300),
     "sweep": Lane(most=1, idle_seconds=60),
     "plan": Lane(most=1, idle_seconds=60),
     "build": Lane(most=2, idle_seconds=60),

@@ -56,6 +56,7 @@ def end(context: Context, lease: Lease, reason: str) -> None:
     backend = context.estate.get(lease.backend_id)
     with context.store.transaction() as tx:
         context.leases.end(tx, lease, reason)
+        context.snapshots.drop_all_of(tx, lease.id)
         if backend is not None:
             context.estate.change(backend.id, tx, wish=Wish.GONE)
         context.ledger.append(tx, "lease.ended", lease.id, backend=lease.backend_id, reason=reason)

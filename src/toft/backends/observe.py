@@ -22,6 +22,7 @@ from toft.backends.places import Places
 from toft.engine import postmaster
 from toft.host import processes
 from toft.host.files import remove_tree
+from toft.host.freeze import thaw
 from toft.host.processes import Process
 from toft.leases import lifecycle
 from toft.protocol.lease import GRACE_SECONDS
@@ -49,7 +50,8 @@ def adopt(context: Context, boot_id: str, attached: Mapping[str, tuple[int, int]
     same_boot = _remember_boot(context, boot_id)
     context.templates.load()
     backends = context.estate.load()
-    context.leases.load()
+    leases = context.leases.load()
+    context.snapshots.load({lease.id for lease in leases})
     if same_boot:
         _give_grace(context)
     else:
@@ -118,7 +120,10 @@ def _see(
             context.estate.change(backend.id, http_port=ports[0], db_port=ports[1])
         context.estate.see(backend.id, attachment=Attachment.UNTOLD)
     running = create.running_of(backend)
+    if not backend.is_leased and backend.snapshot is not None:
+        context.estate.change(backend.id, wish=Wish.GONE)  # a fork whom nobody waits for any more
     if running is not None and postmaster.is_alive(running):
+        thaw(running)  # who copied it may have died in the middle
         create.watch(context, backend, running)
         return
     for process in working:  # orphans of a postmaster that was killed, or one that was never recorded

@@ -29,7 +29,7 @@ class Places(msgspec.Struct, frozen=True):
     def contents(self) -> tuple[Path, ...]:
         """Everything that a daemon puts into a home, but for its log and its lock."""
         wal = (self.state.with_name(self.state.name + end) for end in ("", "-wal", "-shm"))
-        folders = ("engines", "templates", "projects", "backends", "trash", "wheels")
+        folders = ("engines", "templates", "projects", "backends", "snapshots", "trash", "wheels")
         return (*(self.home / name for name in folders), *wal)
 
     @property
@@ -54,6 +54,11 @@ class Places(msgspec.Struct, frozen=True):
         return self.home / "backends"
 
     @property
+    def snapshots(self) -> Path:
+        """Copies of running backends: the checkpoints of leases, and what forks are made of."""
+        return self.home / "snapshots"
+
+    @property
     def trash(self) -> Path:
         """Directories on their way out; on the same file system, so that going there is a rename."""
         return self.home / "trash"
@@ -70,6 +75,10 @@ class Places(msgspec.Struct, frozen=True):
 
     def data(self, backend_id: str) -> Path:
         return self.backends / backend_id / "pgdata"
+
+    def next(self, backend_id: str) -> Path:
+        """What will take the place of a backend's data and objects is made ready here."""
+        return self.backends / backend_id / "next"
 
     def postmaster_log(self, backend_id: str) -> Path:
         return self.backends / backend_id / "log"

@@ -1,4 +1,4 @@
-"""All SQL about backends and templates."""
+"""All SQL about backends, their snapshots and templates."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ import msgspec
 
 from toft.backends.backend import Backend, Wish
 from toft.backends.recipe import Recipe
-from toft.ids import BackendId, TemplateKey
+from toft.ids import BackendId, LeaseId, TemplateKey
 from toft.protocol.worker import Secrets, ServiceSettings
 from toft.store.connection import Store
 from toft.store.transaction import Transaction
 
 _COLUMNS = (
     "id, template_key, engine_id, wish, is_leased, http_port, db_port, uid, settings, secrets, is_cloned,"
-    " is_primed, pid, pid_ticks, failure, created_at, created_mono"
+    " is_primed, pid, pid_ticks, failure, created_at, created_mono, snapshot, swap,"
+    " edition"
 )
 
 
 def insert(tx: Transaction, backend: Backend) -> None:
     """A new backend."""
     tx.execute(
-        f"INSERT INTO backend ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO backend ({_COLUMNS}) VALUES ({', '.join('?' * 20)})",
         backend.id,
         backend.template_key,
         backend.engine_id,
@@ -40,6 +41,9 @@ def insert(tx: Transaction, backend: Backend) -> None:
         backend.failure,
         backend.created_at,
         backend.created_mono,
+        backend.snapshot,
+        backend.swap,
+        backend.edition,
     )
 
 
@@ -47,7 +51,8 @@ def update(tx: Transaction, backend: Backend) -> None:
     """Keep what can change of a backend."""
     tx.execute(
         "UPDATE backend SET wish = ?, is_leased = ?, http_port = ?, db_port = ?, secrets = ?,"
-        " is_cloned = ?, is_primed = ?, pid = ?, pid_ticks = ?, failure = ? WHERE id = ?",
+        " is_cloned = ?, is_primed = ?, pid = ?, pid_ticks = ?, failure = ?, snapshot = ?, swap = ?,"
+        " edition = ? WHERE id = ?",
         backend.wish.value,
         int(backend.is_leased),
         backend.http_port,
@@ -58,6 +63,9 @@ def update(tx: Transaction, backend: Backend) -> None:
         backend.pid,
         backend.pid_ticks,
         backend.failure,
+        backend.snapshot,
+        backend.swap,
+        backend.edition,
         backend.id,
     )
 
@@ -91,6 +99,9 @@ def _backend(row: tuple[Any, ...]) -> Backend:
         failure=row[14],
         created_at=row[15],
         created_mono=row[16],
+        snapshot=row[17],
+        swap=row[18],
+        edition=row[19],
     )
 
 
@@ -140,4 +151,46 @@ def load_templates(store: Store) -> list[TemplateRecord]:
             recipe=msgspec.json.decode(row[4], type=Recipe) if row[4] else None,
         )
         for row in rows
+    ]
+
+
+_SNAPSHOT_COLUMNS = "id, lease_id, name, created_at, size_bytes, pause_ms"
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """A copy of a backend. name: empty for one that only forks are made of. pause_ms: what it cost."""
+
+    id: str
+    lease_id: LeaseId
+    name: str
+    created_at: str
+    size_bytes: int
+    pause_ms: float
+
+
+def insert_snapshot(tx: Transaction, snapshot: Snapshot) -> None:
+    """A checkpoint that was made."""
+    tx.execute(
+        f"INSERT INTO snapshot ({_SNAPSHOT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",
+        *msgspec.structs.astuple(snapshot),
+    )
+
+
+def delete_snapshot(tx: Transaction, snapshot_id: str) -> None:
+    """Its files are on their way out."""
+    tx.execute("DELETE FROM snapshot WHERE id = ?", snapshot_id)
+
+
+def load_snapshots(store: Store) -> list[Snapshot]:
+    """Every checkpoint."""
+    return [
+        Snapshot(
+            id=row[0],
+            lease_id=LeaseId(row[1]),
+            name=row[2],
+            created_at=row[3],
+            size_bytes=row[4],
+            pause_ms=row[5],
+        )
+        for row in store.rows(f"SELECT {_SNAPSHOT_COLUMNS} FROM snapshot")
     ]

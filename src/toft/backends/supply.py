@@ -104,7 +104,8 @@ class Supply:
 
     def _state(self, backend: Backend) -> str | None:
         """How a backend that nobody has counts; None for one that is taken, going, or on the shelf."""
-        if backend.is_leased or backend.wish is Wish.GONE or self._actor.was_offered(backend.id):
+        is_spoken_for = backend.is_leased or backend.snapshot is not None
+        if is_spoken_for or backend.wish is Wish.GONE or self._actor.was_offered(backend.id):
             return None
         if backend.wish is Wish.CLONED:
             return "cloned" if backend.is_cloned else "cloning"

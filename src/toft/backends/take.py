@@ -55,7 +55,7 @@ async def take(context: Context, create: CreateLease, report: Report) -> Taken:
         backend_id = await context.pool.take(recipe.key)
     try:
         await _move(context, backend_id, create)
-        taken = _hand_over(context, backend_id, create, recipe, built)
+        taken = hand_over(context, backend_id, create, recipe, built)
     except BaseException:
         _give_back(context, recipe, backend_id)
         raise
@@ -86,9 +86,10 @@ async def _move(context: Context, backend_id: BackendId, create: CreateLease) ->
     context.estate.change(backend_id, http_port=http_port, db_port=db_port)
 
 
-def _hand_over(
+def hand_over(
     context: Context, backend_id: BackendId, create: CreateLease, recipe: Recipe, built: Built | None
 ) -> Taken:
+    """The lease on a ready backend begins."""
     _well(context, backend_id)
     credential = new_credential(context.entropy)
     lease = Lease(

@@ -23,6 +23,7 @@ from toft.backends.context import Context
 from toft.backends.fault import explain
 from toft.backends.recipe import question_of
 from toft.backends.supply import Supply
+from toft.daemon.forks import ForkApi
 from toft.daemon.problem import problem, refused
 from toft.errors.daemon import BadRequest, DaemonStopping, VersionMismatch
 from toft.errors.project import ProjectUnknown
@@ -32,6 +33,7 @@ from toft.leases import lifecycle
 from toft.leases.lease import Lease
 from toft.protocol import lease as wire
 from toft.protocol.routes import (
+    ROUTES,
     Collected,
     EngineCard,
     Engines,
@@ -79,6 +81,7 @@ class Api:
         #: why the daemon does not come up
         self.fault: ToftError | None = None
         self.is_stopping = False
+        forks = ForkApi(context, lambda taken: self._describe(taken.lease, taken.backend, taken.credential))
         self._methods: dict[str, Method] = {
             "hello": self._hello,
             "put_project": self._put_project,
@@ -88,6 +91,7 @@ class Api:
             "hold_lease": self._hold_lease,
             "renew_lease": self._renew_lease,
             "release_lease": self._release_lease,
+            **{name: _answering(name, method) for name, method in forks.methods().items()},
             "list_engines": self._list_engines,
             "collect": self._collect_rubbish,
             "stop": self._stop_daemon,
@@ -368,6 +372,17 @@ def _check_ports(message: wire.CreateLease) -> None:
             raise BadRequest(cause=f"{port} is no port")
     if message.http_port is not None and message.http_port == message.db_port:
         raise BadRequest(cause="the two ports of a backend must differ")
+
+
+def _answering(name: str, work: Callable[[Request, dict[str, str], Any], Awaitable[Any]]) -> Method:
+    """A method that answers with a message, by the status that its route names."""
+    [status] = [route.status for route in ROUTES if route.name == name]
+
+    async def answer(request: Request, names: dict[str, str], message: Any) -> Response:
+        made = await work(request, names, message)
+        return Response(status) if made is None else _answer(status, made)
+
+    return answer
 
 
 def _answer(status: int, message: Any) -> Response:

@@ -95,7 +95,7 @@ class Workers:
     # What backends ask.
 
     async def attach(self, spec: BackendSpec) -> None:
-        worker = await self._idlest()
+        worker = self._server(BackendId(spec.backend_id)) or await self._idlest()
         answer = await self._ask(worker, lambda seq: Attach(seq, spec))
         if isinstance(answer, Failed):
             raise _refusal(answer, spec.http_port, spec.db_port)

@@ -15,6 +15,7 @@ from toft.backends.jobs import Jobs
 from toft.backends.numbers import Ports
 from toft.backends.places import Places
 from toft.backends.projects import Projects
+from toft.backends.snapshots import Snapshots
 from toft.backends.templates import Templates
 from toft.backends.trash import Trash
 from toft.daemon.children import Workers
@@ -76,6 +77,7 @@ def compose(plan: Plan, clock: Clock, entropy: Entropy, tell: Telemetry, pid: in
         engines=engines,
         projects=projects,
         templates=Templates(places.templates, launch, store, jobs, engines, projects, trash, clock, tell),
+        snapshots=Snapshots(places, store, jobs, trash, clock, entropy),
         trash=trash,
         gateway=workers,
         ports=Ports(entropy),

@@ -96,6 +96,7 @@ def _prepare(places: Places) -> None:
         places.templates: passable,
         places.projects: 0o700,
         places.backends: passable,
+        places.snapshots: 0o700,
         places.trash: 0o700,
         places.run: passable,
         places.sockets: passable,
@@ -234,6 +235,7 @@ def make_plan(settings: Settings, places: Places) -> Plan:
             uid_base=settings.uid_base if os.geteuid() == 0 else None,
             disk_quota_bytes=settings.disk_quota,
             sleep_after_seconds=settings.sleep_after,
+            max_backends=settings.max_backends,
         ),
         bounds=Bounds(
             pool=Limits(

@@ -2,6 +2,28 @@
 
 from __future__ import annotations
 
-from toft.errors import access, backend, daemon, data_api, engine, lease, project, service, setting
+from toft.errors import (
+    access,
+    backend,
+    checkpoint,
+    daemon,
+    data_api,
+    engine,
+    lease,
+    project,
+    service,
+    setting,
+)
 
-__all__ = ["access", "backend", "daemon", "data_api", "engine", "lease", "project", "service", "setting"]
+__all__ = [
+    "access",
+    "backend",
+    "checkpoint",
+    "daemon",
+    "data_api",
+    "engine",
+    "lease",
+    "project",
+    "service",
+    "setting",
+]

@@ -85,7 +85,7 @@ class Served:
         self._services.close()
         self._services = Services(spec, self.upstream, self._surroundings, self._box)
         self._sql.max_connections = spec.max_sql_connections
-        if spec.socket_path != old.socket_path:
+        if (spec.socket_path, spec.edition) != (old.socket_path, old.edition):
             self._sql.cut("the backend was reset", spares_waiting=True)
         self.upstream.move(spec.socket_path, is_awake=spec.is_awake)
         await self._listen(*sockets)

@@ -198,6 +198,12 @@ def name(pid: int) -> str | None:
         return None
 
 
+def state(pid: int) -> str | None:
+    """The letter for what a process is at, as `ps` shows it (T: stopped); None when there is none."""
+    fields = _read_stat(pid)
+    return fields[0] if fields is not None else None
+
+
 def descendants(pid: int) -> list[Process]:
     """All living processes below `pid`, nearest first."""
     found: list[Process] = []

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from toft.protocol.fork import Checkpoint, Checkpoints, CreateCheckpoint, ForkLease, Forks, Returned
 from toft.protocol.lease import CreateLease, HoldLease, Lease, LeaseSummary, RenewLease
 
 
@@ -105,6 +106,19 @@ ROUTES: tuple[Route, ...] = (
     Route("hold_lease", "POST", "/v1/leases/{id}/hold", request=HoldLease, streams=True),
     Route("renew_lease", "POST", "/v1/leases/{id}/renew", request=RenewLease, answer=Lease),
     Route("release_lease", "DELETE", "/v1/leases/{id}", status=204),
+    Route("fork_lease", "POST", "/v1/leases/{id}/fork", request=ForkLease, answer=Forks, status=201),
+    Route("reset_lease", "POST", "/v1/leases/{id}/reset", answer=Returned),
+    Route("list_checkpoints", "GET", "/v1/leases/{id}/checkpoints", answer=Checkpoints),
+    Route(
+        "create_checkpoint",
+        "POST",
+        "/v1/leases/{id}/checkpoints",
+        request=CreateCheckpoint,
+        answer=Checkpoint,
+        status=201,
+    ),
+    Route("restore_checkpoint", "POST", "/v1/leases/{id}/checkpoints/{name}/restore", answer=Returned),
+    Route("delete_checkpoint", "DELETE", "/v1/leases/{id}/checkpoints/{name}", status=204),
     Route("list_engines", "GET", "/v1/engines", answer=Engines),
     Route("collect", "POST", "/v1/gc", request=Gc, answer=Collected),
     Route("stop", "POST", "/v1/stop", request=Stop, answer=Stopped),

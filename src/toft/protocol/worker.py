@@ -190,6 +190,8 @@ class BackendSpec(msgspec.Struct, frozen=True):
     max_sql_connections: int = 30
     #: connections of each service's own pool
     max_pool: int = 4
+    #: another one: its data and objects were replaced, and nothing that was known of them holds
+    edition: int = 0
 
 
 class Hello(msgspec.Struct, frozen=True, tag=True):

@@ -66,6 +66,25 @@ class TemplateCollected(Event, frozen=True):
     size_bytes: int
 
 
+class SnapshotTaken(Event, frozen=True):
+    """A running backend was copied. pause_ms: how long it stood still."""
+
+    name = "snapshot.taken"
+    backend: str
+    size_bytes: int
+    pause_ms: float
+    took_ms: float
+
+
+class BackendSwapped(Event, frozen=True):
+    """Another copy took the place of what a backend had."""
+
+    name = "backend.swapped"
+    backend: str
+    to: str
+    took_ms: float
+
+
 class LeaseTaken(Event, frozen=True):
     """waited_ms: from the request to the lease. was_pooled: a started backend was at hand."""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 
 from toft.backends.backend import Attachment, Backend, Wish
-from toft.backends.chores import CloneTemplate
+from toft.backends.chores import CloneTemplate, CopySnapshot
 from toft.backends.context import Context
 from toft.engine import postmaster
+from toft.engine.bootstrap import SUPERUSER
 from toft.engine.postmaster import PostmasterSpec, Running
 from toft.errors.backend import BackendFailed, PortTaken
 from toft.protocol.worker import BackendSpec, Secrets
@@ -18,12 +19,14 @@ MOST_PORT_TRIES = 20
 
 
 async def clone(context: Context, backend: Backend) -> None:
-    """Copy the template, in a job process, which makes its secrets too."""
-    chore = CloneTemplate(
-        templates=context.places.templates,
-        key=backend.template_key,
-        folder=context.places.backend(backend.id),
-        uid=backend.uid,
+    """Copy the template, or a snapshot, in a job process, which makes its secrets too."""
+    folder = context.places.backend(backend.id)
+    chore = (
+        CloneTemplate(
+            templates=context.places.templates, key=backend.template_key, folder=folder, uid=backend.uid
+        )
+        if backend.snapshot is None
+        else CopySnapshot(context.snapshots.folder(backend.snapshot), folder, backend.uid)
     )
     secrets = await context.jobs.run(chore, Secrets)
     context.estate.change(backend.id, is_cloned=True, secrets=secrets)
@@ -49,7 +52,7 @@ async def prime(context: Context, backend: Backend) -> None:
     """Give the clone passwords of its own in place of the template's."""
     await postmaster.set_passwords(
         context.places.socket(backend.id),
-        context.templates.password(backend.template_key),
+        _opening_password(context, backend),
         secrets_of(backend).passwords,
     )
     context.estate.change(backend.id, is_primed=True)
@@ -82,6 +85,13 @@ async def tell_awake(context: Context, backend: Backend) -> None:
         context.tell(BackendWoken(backend=backend.id, took_ms=(context.clock.mono() - asked_at) * 1000))
 
 
+def _opening_password(context: Context, backend: Backend) -> str:
+    """The administrator's password in what the backend was made from."""
+    if backend.snapshot is None:
+        return context.templates.password(backend.template_key)
+    return context.snapshots.password(backend.snapshot) or secrets_of(backend).passwords[SUPERUSER]
+
+
 def worker_spec(context: Context, backend: Backend, *, is_awake: bool) -> BackendSpec:
     """All that a worker needs to serve a backend."""
     return BackendSpec(
@@ -95,6 +105,7 @@ def worker_spec(context: Context, backend: Backend, *, is_awake: bool) -> Backen
         secrets=secrets_of(backend),
         is_awake=is_awake,
         max_sql_connections=context.knobs.max_sql_connections,
+        edition=backend.edition,
     )
 
 
