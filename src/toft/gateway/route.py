@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from typing import Final, Literal
 
 import msgspec
@@ -43,6 +44,7 @@ _WELL_KNOWN: Final = {
 }
 
 
+@functools.lru_cache(1024)
 def decide_route(raw_path: str) -> Route | Door:
     """Where a request goes.
 

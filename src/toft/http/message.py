@@ -11,17 +11,21 @@ type HeaderList = list[tuple[bytes, bytes]]
 class Headers:
     """Header fields in order of arrival. Names are lower-case bytes; look-ups take lower-case bytes."""
 
-    __slots__ = ("raw",)
+    __slots__ = ("_first", "raw")
 
     def __init__(self, raw: HeaderList) -> None:
         self.raw = raw
+        #: of several fields of one name the first counts
+        self._first = dict(reversed(raw))
 
     def get(self, name: bytes, default: str | None = None) -> str | None:
         """The first value under `name` as latin-1 text, or `default`."""
-        for key, value in self.raw:
-            if key == name:
-                return value.decode("latin-1")
-        return default
+        value = self._first.get(name)
+        return default if value is None else value.decode("latin-1")
+
+    def get_raw(self, name: bytes) -> bytes | None:
+        """The first value under `name` as it came."""
+        return self._first.get(name)
 
     def get_all(self, name: bytes) -> list[str]:
         """All values under `name`, in order."""

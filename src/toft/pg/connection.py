@@ -107,6 +107,8 @@ class Connection(asyncio.Protocol):
         self._backend_key = b""
         self._lost_because: str | None = None
         self._closed: asyncio.Future[None] = self._loop.create_future()
+        #: what its user wants to remember about it
+        self.note: object = None
         #: what the server reports: server_version, TimeZone …
         self.parameters: dict[str, str] = {}
         self.on_notice: Callable[[Fields], None] | None = None
@@ -261,7 +263,7 @@ class Connection(asyncio.Protocol):
         try:
             for index, statement in enumerate(statements):
                 prepared = self._kept.prepare(statement, out)
-                out.append(wire.bind(prepared.name, statement.params, statement.binary))
+                out.append(wire.bind(prepared.name, statement.params, statement.binary, statement.more))
                 if statement.describe:
                     described.append((index, prepared))
                     if prepared.columns is None:
@@ -462,6 +464,7 @@ class _Kept:
             self._unconfirmed.clear()
 
     def take_farewells(self) -> list[bytes]:
+        """The beginning of the next pipeline."""
         farewells, self._farewells = self._farewells, []
         return farewells
 

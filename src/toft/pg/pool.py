@@ -9,6 +9,7 @@ When the server has no room for another connection, the pool makes do with those
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Awaitable, Callable
 from types import TracebackType
@@ -17,6 +18,8 @@ from typing import Final, Protocol
 from toft.pg.sqlstate import TOO_MANY_CONNECTIONS, ConnectionLost, PostgresError
 
 SURPLUS_SECONDS: Final = 10.0
+#: Who waits is told so much too late at most.
+_PATIENCE_STEP_SECONDS: Final = 0.02
 
 
 class Poolable(Protocol):
@@ -58,7 +61,8 @@ class Pool[C: Poolable]:
         self._all: set[C] = set()
         self._dialling = 0
         #: resolved with a connection, or with None: try again, there may be room for another
-        self._waiting: deque[asyncio.Future[C | None]] = deque()
+        self._waiting: deque[tuple[asyncio.Future[C | None], float]] = deque()
+        self._patience_timer: asyncio.TimerHandle | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
         self._is_closed = False
 
@@ -85,7 +89,7 @@ class Pool[C: Poolable]:
         self._is_closed = True
         self.drop_connections()
         while self._waiting:
-            waiter = self._waiting.popleft()
+            waiter, _ = self._waiting.popleft()
             if not waiter.done():
                 waiter.set_exception(PoolClosed("the pool was closed"))
 
@@ -108,7 +112,10 @@ class Pool[C: Poolable]:
                 return connection
         return None
 
-    async def take(self) -> C:
+    async def take(self, within: float = math.inf) -> C:
+        """A connection, as soon as there is one. Raises TimeoutError after so many seconds, and as `lend`."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + within
         enqueue = self._waiting.append
         while True:
             if self._is_closed:
@@ -118,13 +125,16 @@ class Pool[C: Poolable]:
                 return connection
             if self.size < self._max_size:
                 try:
-                    return await self._open()
+                    async with asyncio.timeout_at(None if within == math.inf else deadline):
+                        return await self._open()
                 except PostgresError as error:
                     if not self._can_make_do(error):
                         raise
-            waiter: asyncio.Future[C | None] = asyncio.get_running_loop().create_future()
-            enqueue(waiter)
+            waiter: asyncio.Future[C | None] = loop.create_future()
+            enqueue((waiter, deadline))
             enqueue = self._waiting.appendleft  # whoever has to try again keeps its place
+            if self._patience_timer is None and within < math.inf:
+                self._patience_timer = loop.call_at(deadline, self._end_patience)
             try:
                 handed = await waiter
             except asyncio.CancelledError:
@@ -176,7 +186,7 @@ class Pool[C: Poolable]:
     def _pass_on(self, connection: C | None) -> None:
         """Hand a connection, or the room for one, to whoever has waited longest."""
         while self._waiting:
-            waiter = self._waiting.popleft()
+            waiter, _ = self._waiting.popleft()
             if not waiter.done():
                 waiter.set_result(connection)
                 return
@@ -185,6 +195,25 @@ class Pool[C: Poolable]:
             self._free.append((connection, loop.time()))
             if self._idle_timer is None:
                 self._idle_timer = loop.call_later(self._surplus_seconds, self._close_idle)
+
+    def _end_patience(self) -> None:
+        """Tell those who have waited too long: one timer for all, which comes by while anybody waits."""
+        self._patience_timer = None
+        loop = asyncio.get_running_loop()
+        now, soonest = loop.time(), math.inf
+        for waiter, deadline in self._waiting:
+            if waiter.done():
+                continue
+            if deadline <= now:
+                waiter.set_exception(TimeoutError())
+            else:
+                soonest = min(soonest, deadline)
+        while self._waiting and self._waiting[0][0].done():
+            self._waiting.popleft()
+        if soonest < math.inf:
+            self._patience_timer = loop.call_at(
+                max(soonest, now + _PATIENCE_STEP_SECONDS), self._end_patience
+            )
 
     def _close_idle(self) -> None:
         """Close what has been idle too long. `_free` is a stack, so its first was used longest ago."""

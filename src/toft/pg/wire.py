@@ -40,10 +40,18 @@ class ProtocolViolation(Exception):
     """The server sent what the protocol does not allow here."""
 
 
-class Statement(msgspec.Struct, frozen=True):
+class Encoded(msgspec.Struct, frozen=True, gc=False):
+    """So many parameters as they are sent."""
+
+    count: int
+    data: bytes
+
+
+class Statement(msgspec.Struct, frozen=True, gc=False):
     """One statement of a pipeline.
 
-    params: values in text format, None for NULL. name_key: names the prepared statement that is kept on the
+    params: values in text format, None for NULL. more: those that come after, encoded before, where the same
+    are sent again and again. name_key: names the prepared statement that is kept on the
     connection; the key must determine the SQL (and, under RLS, the role: see the Data API). None: not kept.
     describe: the result's columns are wanted. binary: the result's values are wanted in binary format.
     """
@@ -53,6 +61,7 @@ class Statement(msgspec.Struct, frozen=True):
     name_key: bytes | None = None
     describe: bool = False
     binary: bool = False
+    more: Encoded | None = None
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -84,6 +93,15 @@ class Result(msgspec.Struct):
         return self._rows
 
     @property
+    def first_value(self) -> bytes | None:
+        """The first value of the first row, and no other. Raises IndexError when there is no row."""
+        if self._rows is not None or not self.places:
+            return self.rows[0][0]
+        data, at = self.places[0]
+        length = _read_int(data, at + 2)[0]
+        return None if length < 0 else data[at + 6 : at + 6 + length]
+
+    @property
     def tag(self) -> str:
         """The command tag, like `INSERT 0 1`; empty for an empty statement."""
         return self.raw_tag.decode("utf-8", "replace")
@@ -110,15 +128,29 @@ def parse(name: bytes, sql: bytes) -> bytes:
     return b"P%b%b\0%b\0\0\0" % (_pack_int(len(name) + len(sql) + 8), name, sql)
 
 
-def bind(name: bytes, params: Sequence[bytes | None], binary: bool = False) -> bytes:
-    """Bind `params` to the prepared statement `name` as the unnamed portal."""
-    count = len(params)
+def encode(params: Sequence[bytes | None]) -> Encoded:
+    """Parameters in the form in which `bind` sends them."""
+    return Encoded(len(params), b"".join([_NULL if p is None else _pack_int(len(p)) + p for p in params]))
+
+
+def bind(
+    name: bytes, params: Sequence[bytes | None], binary: bool = False, more: Encoded | None = None
+) -> bytes:
+    """Bind `params`, and after them `more`, to the prepared statement `name` as the unnamed portal."""
+    values = [_NULL if param is None else _pack_int(len(param)) + param for param in params]
+    count = len(values)
+    if more is not None:
+        count += more.count
+        values.append(more.data)
     if count > 65535:
         raise ValueError("a statement takes at most 65535 parameters")
-    values = [_NULL if param is None else _pack_int(len(param)) + param for param in params]
-    results = _BINARY_RESULTS if binary else _TEXT_RESULTS
-    body = b"".join([b"\0", name, b"\0\0\0", count.to_bytes(2, "big"), *values, results])
-    return b"B" + _pack_int(len(body) + 4) + body
+    body = b"\0%b\0\0\0%b%b%b" % (
+        name,
+        count.to_bytes(2),
+        b"".join(values),
+        _BINARY_RESULTS if binary else _TEXT_RESULTS,
+    )
+    return b"B%b%b" % (_pack_int(len(body) + 4), body)
 
 
 def close_statement(name: bytes) -> bytes:

@@ -5,9 +5,7 @@ A schema that has changed since the plan was made is `Stale`; other errors of Po
 
 from __future__ import annotations
 
-import asyncio
-from typing import Final
-from weakref import WeakKeyDictionary
+from typing import Final, cast
 
 from toft.pg.connection import Connection
 from toft.pg.pool import Pool
@@ -25,6 +23,10 @@ _ATTEMPTS: Final = 5
 _CHECK_CONSTRAINTS: Final = Statement(b"set constraints all immediate", (), b"check constraints")
 
 
+#: what a connection's note says: the version and the snapshot in which it last found its schema as expected
+type _Seen = tuple[str, bytes]
+
+
 class Stale(Exception):
     """The database's schema is not the one that the plan was made for; `version` is what it is now."""
 
@@ -39,8 +41,6 @@ class Executor:
     def __init__(self, pool: Pool[Connection], acquire_seconds: float) -> None:
         self._pool = pool
         self._acquire_seconds = acquire_seconds
-        #: version and snapshot in which a connection last found its schema as expected
-        self._seen: WeakKeyDictionary[Connection, tuple[str, bytes]] = WeakKeyDictionary()
 
     async def run(self, work: Work) -> list[Result]:
         """The results of `work.statements`. Raises `RestError`, `PostgresError`, `Stale`."""
@@ -55,30 +55,26 @@ class Executor:
         raise AssertionError("the last attempt returns or raises")
 
     async def _run_once(self, work: Work) -> list[Result]:
-        pool = self._pool
-        loan = pool.lend()
+        connection = self._pool.take_free() or await self._wait_for_one()
         try:
-            if pool.size > pool.in_use:
-                # One is free: there is nothing to wait for.
-                connection = await loan.__aenter__()
-            else:
-                async with asyncio.timeout(self._acquire_seconds):
-                    connection = await loan.__aenter__()
+            return await self._send(connection, work)
+        except ConnectionLost as error:
+            raise connection_lost(str(error)) from None
+        finally:
+            self._pool.give_back(connection)
+
+    async def _wait_for_one(self) -> Connection:
+        try:
+            return await self._pool.take(self._acquire_seconds)
         except TimeoutError:
             raise pool_timeout() from None
         except Unreachable as error:
             raise cannot_connect(str(error)) from None
         except ConnectionLost as error:
             raise connection_lost(str(error)) from None
-        try:
-            return await self._send(connection, work)
-        except ConnectionLost as error:
-            raise connection_lost(str(error)) from None
-        finally:
-            await loan.__aexit__(None, None, None)
 
     async def _send(self, connection: Connection, work: Work) -> list[Result]:
-        version, seen = work.version, self._seen.get(connection)
+        version, seen = work.version, cast("_Seen | None", connection.note)
         is_explicit = work.rolls_back or work.isolation != "read committed"
         settings = settings_statement(
             work.settings,
@@ -101,7 +97,7 @@ class Executor:
                 )
             )
             results = results[1:]
-        if version is not None and (snapshot := results[0].rows[0][0]) is not None:
-            self._seen[connection] = (version, snapshot)
+        if version is not None and (snapshot := results[0].first_value) is not None:
+            connection.note = (version, snapshot)
         first = 1 + len(work.before)
         return results[first : first + len(work.statements)]

@@ -84,7 +84,7 @@ def _work(
     statements: Sequence[Statement],
     version: str | None,
     *,
-    own_settings: Sequence[tuple[str, bytes]] = (),
+    own_settings: tuple[tuple[str, bytes], ...] = (),
     is_read_only: bool = True,
     isolation: Isolation | None = None,
 ) -> Work:
@@ -112,8 +112,8 @@ def _work(
 
 
 def _more_settings(
-    preferences: Preferences, own: Sequence[tuple[str, bytes]], options: RestOptions
-) -> Sequence[tuple[str, bytes]]:
+    preferences: Preferences, own: tuple[tuple[str, bytes], ...], options: RestOptions
+) -> tuple[tuple[str, bytes], ...]:
     """The time zone that is preferred, what a function insists on, what the configuration adds."""
     zone = preferences.timezone
     if zone is None and not own:

@@ -18,7 +18,7 @@ import msgspec
 from toft.http.message import Headers
 from toft.tokens.apikey import is_opaque
 from toft.tokens.caller import Caller, Refusal, TokenError
-from toft.tokens.jwt import KeyRing, check_times
+from toft.tokens.jwt import KeyRing, Verified
 
 type Service = Literal["rest", "auth", "storage"]
 
@@ -78,11 +78,17 @@ def caller_of(token: str | None, ring: KeyRing, now: float, leeway_seconds: floa
         return Caller(role="anon", claims=_ANON_CLAIMS, claims_json=_ANON_CLAIMS_JSON, token=None)
     try:
         verified = ring.read(token)
-        check_times(verified.claims, now, leeway_seconds)
+        verified.check_times(now, leeway_seconds)
     except TokenError as error:
         return Caller(
             role="anon", claims=_ANON_CLAIMS, claims_json=_ANON_CLAIMS_JSON, token=token, error=error
         )
+    if verified.caller is None:
+        verified.caller = _bearer_of(verified, token)
+    return verified.caller
+
+
+def _bearer_of(verified: Verified, token: str) -> Caller:
     claims, claims_json = verified.claims, verified.claims_json
     role = claims.get("role")
     if role is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, cast
@@ -18,7 +19,7 @@ from joserfc import jws
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, Key, OctKey, OKPKey, RSAKey
 
-from toft.tokens.caller import TokenError, TokenFault
+from toft.tokens.caller import Caller, TokenError, TokenFault
 
 type Claims = dict[str, Any]
 
@@ -52,14 +53,20 @@ class SigningKey(Protocol):
 class Verified:
     """A token whose signature holds: its claims, as values and as compact JSON."""
 
-    __slots__ = ("claims", "claims_json", "expires_at")
+    __slots__ = ("_since", "_until", "caller", "claims", "claims_json")
 
     def __init__(self, claims: Claims) -> None:
         self.claims = claims
         self.claims_json = msgspec.json.encode(claims)
-        expires_at = claims.get("exp")
-        #: None: never, or not even a number (which `check_times` refuses)
-        self.expires_at = expires_at if _is_number(expires_at) else None
+        #: when nothing is wrong with its times, whatever the leeway
+        self._since, self._until = _good_times(claims)
+        #: what `identify.py` has made of it
+        self.caller: Caller | None = None
+
+    def check_times(self, now: float, leeway_seconds: float = 0) -> None:
+        """Refuse a token whose time it is not. Raises `TokenError`."""
+        if not self._since <= now < self._until:
+            check_times(self.claims, now, leeway_seconds)
 
 
 class KeyRing:
@@ -105,7 +112,7 @@ class KeyRing:
     def verify(self, token: str, now: float, leeway_seconds: float = 0) -> Claims:
         """The claims of a token that holds at `now`. Raises `TokenError`."""
         verified = self.read(token)
-        check_times(verified.claims, now, leeway_seconds)
+        verified.check_times(now, leeway_seconds)
         return verified.claims
 
     def sign(self, claims: Mapping[str, Any]) -> str:
@@ -195,6 +202,15 @@ def check_times(claims: Claims, now: float, leeway_seconds: float = 0) -> None:
         raise TokenError(TokenFault.ISSUED_IN_FUTURE, "iat")
     if not _is_audience(claims.get("aud")):
         raise TokenError(TokenFault.AUDIENCE_TYPE, "aud")
+
+
+def _good_times(claims: Claims) -> tuple[float, float]:
+    """From when on and until when `check_times` lets these claims pass; never, where it must look at them."""
+    begins = [claims[name] for name in ("nbf", "iat") if claims.get(name) is not None]
+    expires_at = claims.get("exp", math.inf)
+    if not all(map(_is_number, (*begins, expires_at))) or not _is_audience(claims.get("aud")):
+        return math.inf, -math.inf
+    return max(begins, default=-math.inf) - FUTURE_LEEWAY_SECONDS, expires_at
 
 
 def _instant(claims: Claims, name: str) -> float | None:

@@ -171,3 +171,20 @@ async def test_drop_connections(pool: Pool[Connection]) -> None:
     pool.drop_connections()
     assert pool.size == 0
     assert await ask(pool) == "1"
+
+
+async def test_patience_ends(plain_postgres: PlainCluster) -> None:
+    """Who will wait only so long is told in time, whoever else waits before it and for how long."""
+    pool = Pool(lambda: connect(plain_postgres.socket_path, SUPERUSER, PASSWORD), max_size=1)
+    async with asyncio.timeout(20):
+        async with pool.lend():
+            patient = asyncio.get_running_loop().create_task(ask(pool))
+            await asyncio.sleep(0)
+            outcomes = await asyncio.gather(*(pool.take(0.05) for _ in range(3)), return_exceptions=True)
+            assert [type(outcome) for outcome in outcomes] == [TimeoutError] * 3
+            waiting = asyncio.get_running_loop().create_task(pool.take(60))
+            await asyncio.sleep(0)
+        assert await patient == "1"
+        pool.give_back(await waiting)
+    assert pool.in_use == 0
+    pool.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from toft.pg.wire import encode
 from toft.rest.alone.bearer import BadSecret, Bearers, find_role, parse_role_path, read_keys
 from toft.rest.alone.settings import BadSetting, from_database, from_environment, read_settings
 from toft.rest.errors import RestError
@@ -47,7 +48,8 @@ def test_one_statement() -> None:
         b"SELECT toft.require_schema_version($1, $2), set_config('transaction_read_only', 'on', true),"
         b" set_config('role', $3, true)"
     )
-    assert checked.params == (b"7", b"s", b"anon")
+    assert checked.params == (b"7", b"s")
+    assert checked.more == encode([b"anon"])
     assert plain.name_key != checked.name_key
 
 

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
 from toft.http.message import HeaderList
 from toft.pg.quote import identifier
-from toft.pg.wire import Statement
+from toft.pg.wire import Statement, encode
 from toft.rest.render.fragment import qualified
 from toft.rest.schema.model import Name
 
 _json = msgspec.json.Encoder().encode
 
 
-class Settings(msgspec.Struct, frozen=True, gc=False):
-    """Names and values, in the order in which they are set."""
+class Settings:
+    """Names and values, in the order in which they are set; the values also as they are sent."""
 
-    names: tuple[str, ...] = ()
-    values: tuple[bytes, ...] = ()
+    __slots__ = ("encoded", "names", "values")
+
+    def __init__(self, names: tuple[str, ...] = (), values: tuple[bytes, ...] = ()) -> None:
+        self.names = names
+        self.values = values
+        self.encoded = encode(values)
 
 
 #: Functions of the bootstrap: raise TF001 when the schema is another than the plan was made for, and answer
@@ -64,30 +67,13 @@ def settings_statement(
     connection last found it so. is_read_only: forbids writing from here on, for want of a BEGIN that does.
     """
     sql, key = _settings_sql(settings.names, version is not None, is_read_only)
-    values = settings.values
-    return Statement(sql, values if version is None else (version, seen, *values), key)
+    return Statement(sql, () if version is None else (version, seen), key, more=settings.encoded)
 
 
 @functools.lru_cache(16)
 def pre_request(function: Name) -> Statement:
     """The call of the function that may refuse a request."""
     return Statement(f"SELECT {qualified(function)}()".encode(), (), b"pre-request")
-
-
-@functools.lru_cache(1024)
-def _beginning(
-    schema: str, extra: tuple[str, ...], role: str, role_settings: tuple[tuple[str, str], ...]
-) -> Settings:
-    """What is the same for all requests of a role to a schema.
-
-    The role's own settings come before the role, whose rights might not allow them.
-    """
-    names = ("search_path", *(name for name, _ in role_settings), "role")
-    values = (search_path(schema, extra), *(value.encode() for _, value in role_settings), role.encode())
-    return Settings(names, values)
-
-
-_REQUEST: Final = ("request.jwt.claims", "request.method", "request.path")
 
 
 def transaction_settings(
@@ -100,22 +86,44 @@ def transaction_settings(
     method: str,
     path: str,
     headers: HeaderList | None,
-    more: Sequence[tuple[str, bytes]],
+    more: tuple[tuple[str, bytes], ...],
 ) -> Settings:
     """All settings of one request, in the order in which they are made.
 
     headers: None when nothing in the database can read them. more: time zone, function's, app's.
     """
-    beginning = _beginning(schema, extra_search_path, role, role_settings)
-    names = beginning.names + _REQUEST
-    values = (*beginning.values, claims_json, method.encode(), path.encode("latin-1", "replace"))
-    if headers is not None:
-        names += ("request.headers", "request.cookies")
-        values += (_json(_joined(headers)), _json(_cookies(headers)))
-    if more:
-        names += tuple(name for name, _ in more)
-        values += tuple(value for _, value in more)
-    return Settings(names, values)
+    about = (schema, extra_search_path, role, role_settings, claims_json, method, path)
+    if headers is None:
+        return _often(*about, more)
+    read = ("request.headers", _json(_joined(headers))), ("request.cookies", _json(_cookies(headers)))
+    return _make(*about, (*read, *more))
+
+
+def _make(
+    schema: str,
+    extra_search_path: tuple[str, ...],
+    role: str,
+    role_settings: tuple[tuple[str, str], ...],
+    claims_json: bytes,
+    method: str,
+    path: str,
+    more: tuple[tuple[str, bytes], ...],
+) -> Settings:
+    """The role's own settings come before the role, whose rights might not allow them."""
+    pairs = (
+        ("search_path", search_path(schema, extra_search_path)),
+        *((name, value.encode()) for name, value in role_settings),
+        ("role", role.encode()),
+        ("request.jwt.claims", claims_json),
+        ("request.method", method.encode()),
+        ("request.path", path.encode("latin-1", "replace")),
+        *more,
+    )
+    return Settings(tuple(name for name, _ in pairs), tuple(value for _, value in pairs))
+
+
+#: The same few callers ask for the same few resources.
+_often: Final = functools.lru_cache(1024)(_make)
 
 
 def _joined(headers: HeaderList) -> dict[str, str]:
