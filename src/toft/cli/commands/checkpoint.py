@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from toft.cli.argv import Flag, Usage
-from toft.cli.leases import find_lease
+from toft.cli.leases import find_lease, named_lease
 from toft.protocol import plain_json
 
 TYPE_CHECKING = False
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def create(context: Context) -> int:
     """Keep what the backend is now."""
     daemon = context.daemon()
-    lease_id = find_lease(context, daemon)
+    lease_id = find_lease(context, daemon, named_lease(context))
     answer = daemon.call(
         "POST",
         f"/v1/leases/{lease_id}/checkpoints",
@@ -33,7 +33,7 @@ def create(context: Context) -> int:
 def list_all(context: Context) -> int:
     """The checkpoints of a lease."""
     daemon = context.daemon()
-    answer = daemon.call("GET", f"/v1/leases/{find_lease(context, daemon)}/checkpoints")
+    answer = daemon.call("GET", f"/v1/leases/{find_lease(context, daemon, named_lease(context))}/checkpoints")
     if context.show.is_json:
         context.show.data(answer)
         return 0
@@ -76,9 +76,8 @@ def delete(context: Context) -> int:
 def _name_and_lease(context: Context, daemon: Daemon) -> tuple[str, str]:
     from urllib.parse import quote
 
-    name, *rest = context.arguments.operands
-    context.arguments.operands = rest
-    return quote(name, safe=""), find_lease(context, daemon)
+    name, lease = (*context.arguments.operands, None)[:2]
+    return quote(name or "", safe=""), find_lease(context, daemon, lease)
 
 
 def _number(value: object) -> float:

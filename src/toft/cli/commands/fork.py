@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from toft.cli.argv import Flag, Usage
-from toft.cli.leases import find_lease
+from toft.cli.leases import find_lease, named_lease
 from toft.errors.daemon import UsageError
 from toft.protocol import plain_json
 
@@ -29,7 +29,7 @@ USAGE = Usage(
 def main(context: Context) -> int:
     """Fork, and show what came of it."""
     daemon = context.daemon()
-    lease_id = find_lease(context, daemon)
+    lease_id = find_lease(context, daemon, named_lease(context))
     answer = daemon.call(
         "POST",
         f"/v1/leases/{lease_id}/fork",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from toft.cli.argv import Usage
-from toft.cli.leases import find_lease
+from toft.cli.leases import find_lease, named_lease
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ USAGE = Usage(
 def main(context: Context) -> int:
     """Reset, and say how long it took."""
     daemon = context.daemon()
-    lease_id = find_lease(context, daemon)
+    lease_id = find_lease(context, daemon, named_lease(context))
     answer = daemon.call("POST", f"/v1/leases/{lease_id}/reset", patience_seconds=None)
     if context.show.is_json:
         context.show.data(answer)
