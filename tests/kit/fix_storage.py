@@ -19,13 +19,16 @@ from toft.pg.connection import Connection, connect
 from toft.pg.pool import Pool
 from toft.protocol.worker import StorageSettings
 from toft.storage.blobs.local import LocalBlobs
-from toft.storage.context import DATABASE_ROLE, StorageContext
+from toft.storage.context import DATABASE_ROLE, S3Keys, StorageContext
 from toft.storage.service import StorageService
 from toft.tokens.apikey import make_legacy_key, make_publishable, make_secret
 from toft.tokens.identify import ProjectKeys, identify
 from toft.tokens.jwt import KeyRing
 from toft.tokens.keys import new_secret
 from toft.world import SystemEntropy
+
+ACCESS_KEY_ID = "only-for-tests"
+SECRET_ACCESS_KEY = "secret-of-these-tests"
 
 
 class StorageBackend:
@@ -81,6 +84,12 @@ class StorageBackend:
                 settings=self.settings,
                 blobs=LocalBlobs(self.root),
                 external_url=self.url,
+                s3_keys=S3Keys(
+                    access_key_id=ACCESS_KEY_ID,
+                    secret_access_key=SECRET_ACCESS_KEY,
+                    anonymous_keys=(self.keys.anon_key, self.keys.publishable_key),
+                    service_token=self.keys.service_role_key,
+                ),
                 report=self.reports.append,
             )
         )

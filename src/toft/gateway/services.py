@@ -35,7 +35,7 @@ from toft.rest.schema.store import SchemaStore
 from toft.rest.service import RestService
 from toft.storage.blobs.local import LocalBlobs
 from toft.storage.context import DATABASE_ROLE as STORAGE_ROLE
-from toft.storage.context import StorageContext
+from toft.storage.context import S3Keys, StorageContext
 from toft.storage.service import StorageService
 from toft.tokens.caller import Caller
 from toft.tokens.identify import ProjectKeys
@@ -169,6 +169,12 @@ class Services:
                         settings=spec.settings.storage,
                         blobs=LocalBlobs(Path(spec.objects_path)),
                         external_url=external_url,
+                        s3_keys=S3Keys(
+                            access_key_id=spec.secrets.s3_access_key_id,
+                            secret_access_key=spec.secrets.s3_secret_access_key,
+                            anonymous_keys=(spec.secrets.anon_key, spec.secrets.publishable_key),
+                            service_token=spec.secrets.service_role_key,
+                        ),
                         report=_log.info,
                     )
                 )

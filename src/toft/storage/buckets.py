@@ -25,7 +25,7 @@ from toft.storage.errors import (
 )
 from toft.storage.fields import read_bool, read_int, read_text, read_texts, require_text
 from toft.storage.names import check_bucket_name, is_type_rule, parse_size
-from toft.storage.records import BUCKET_SORT_COLUMNS, SERVICE, BucketPage, as_uuid
+from toft.storage.records import BUCKET_SORT_COLUMNS, SERVICE, Actor, BucketPage, as_uuid
 
 #: emptying more at once would hold everybody up
 MOST_TO_EMPTY = 200_000
@@ -131,7 +131,12 @@ async def empty_bucket(call: Call) -> Response:
 async def delete_bucket(call: Call) -> Response:
     """DELETE /bucket/{bucket}: only an empty one."""
     actor = call.require_token()
-    bucket = call.path["bucket"]
+    await remove_bucket(call, actor, call.path["bucket"])
+    return json_response({"message": "Successfully deleted"})
+
+
+async def remove_bucket(call: Call, actor: Actor, bucket: str) -> None:
+    """Delete a bucket that has no objects. Raises `StorageError`."""
     async with call.context.pool.lend() as conn:
         await conn.script("begin")
         try:
@@ -147,7 +152,6 @@ async def delete_bucket(call: Call) -> Response:
         except StorageError:
             await conn.script("rollback")
             raise
-    return json_response({"message": "Successfully deleted"})
 
 
 def json_response(body: object, status: int = 200) -> Response:

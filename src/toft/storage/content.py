@@ -53,14 +53,6 @@ class Upload:
         """How much of the announced length may be something else than the object."""
         return LARGEST_OVERHEAD_BYTES if self._form is not None else 0
 
-    @property
-    def probed_metadata(self) -> dict[str, Any]:
-        """What policies may look at before any byte is kept."""
-        metadata: dict[str, Any] = {"mimetype": self.content_type}
-        if self.declared_bytes is not None:
-            metadata["contentLength"] = self.declared_bytes
-        return metadata
-
     async def open(self) -> None:
         """Read as far as the first byte of the object."""
         header = self._call.header(b"content-type") or ""

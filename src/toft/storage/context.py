@@ -17,6 +17,22 @@ from toft.world import Clock, Entropy
 DATABASE_ROLE = "supabase_storage_admin"
 
 
+class S3Keys(msgspec.Struct, frozen=True):
+    """What requests at the S3 door are signed with.
+
+    The access key stands for the service. anonymous_keys: the project's public keys, by which a request is
+    signed that carries a user's token. service_token: the token of the service's role.
+    """
+
+    access_key_id: str
+    secret_access_key: str
+    anonymous_keys: tuple[str, ...]
+    service_token: str
+
+    def __repr__(self) -> str:
+        return "S3Keys(…)"
+
+
 class StorageContext(msgspec.Struct, frozen=True, kw_only=True):
     """The world of one backend's Storage.
 
@@ -31,6 +47,7 @@ class StorageContext(msgspec.Struct, frozen=True, kw_only=True):
     settings: StorageSettings
     blobs: BlobStore
     external_url: str
+    s3_keys: S3Keys
     report: Callable[[str], None]
 
     def new_version(self) -> str:

@@ -17,13 +17,17 @@ LARGEST_FIELD_BYTES = 1024 * 1024
 class Form:
     """A form on its way in. `open_file` first, then the file's bytes, then `finish`."""
 
-    def __init__(self, content_type: str, body: AsyncIterator[bytes]) -> None:
+    def __init__(
+        self, content_type: str, body: AsyncIterator[bytes], *, most_fields: int = MOST_FIELDS
+    ) -> None:
         _, options = parse_options_header(content_type)
         boundary = options.get(b"boundary")
         if not boundary:
             raise invalid_request("Multipart: Boundary not found")
         self.fields: dict[str, str] = {}
         self.file_type = ""
+        self.file_name = ""
+        self._most_fields = most_fields
         self._body = body
         self._chunks: deque[bytes] = deque()
         self._has_file = False
@@ -98,13 +102,14 @@ class Form:
         _, options = parse_options_header(self._part.get("content-disposition", b""))
         self._name = options.get(b"name", b"").decode("utf-8", "replace")
         if b"filename" not in options:
-            if len(self.fields) >= MOST_FIELDS:
+            if len(self.fields) >= self._most_fields:
                 raise invalid_request("Multipart: too many fields")
             return
         if self._has_file:
             raise invalid_request("Multipart: more than one file")
         self._has_file = self._is_in_file = True
         self.file_type = self._part.get("content-type", b"").decode("latin-1")
+        self.file_name = options[b"filename"].decode("utf-8", "replace")
 
     def _take_data(self, data: bytes, start: int, end: int) -> None:
         if self._is_in_file:

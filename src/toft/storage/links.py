@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
-import msgspec
+from typing import Any
 
 from toft.http.message import Response
 from toft.storage import records
 from toft.storage.access import probe, run_as
 from toft.storage.buckets import json_response
 from toft.storage.call import Call
+from toft.storage.content import Upload
 from toft.storage.errors import invalid_request, no_such_key
 from toft.storage.fields import read_object, read_texts, require_int
 from toft.storage.names import check_bucket_name, check_key
-from toft.storage.objects import load_bucket_facts, put_object, wants_upsert
+from toft.storage.objects import load_as, serve_found
 from toft.storage.records import SERVICE, ObjectRow
-from toft.storage.serve import read_served, serve
 from toft.storage.signing import Grant, open_grant, sign
+from toft.storage.uploads import load_bucket_facts, put_object, wants_upsert
 
 UPLOAD_SECONDS = 2 * 3600
 MOST_TO_SIGN = 1000
@@ -68,11 +67,11 @@ async def read_signed(call: Call) -> Response:
     bucket, key = call.path["bucket"], call.path["key"]
     now = call.context.clock.unix()
     grant = open_grant(call.context.ring, _read_token(call), bucket, key, "download", now)
-    [found] = await run_as(call, SERVICE, records.load_object(SERVICE, bucket, key))
-    if not found.rows:
-        raise no_such_key()
-    row = cast("dict[str, Any]", msgspec.json.decode(found.rows[0][0] or b"{}"))
-    return await serve(call, read_served(row), expires_at=grant.expires_at)
+    return await serve_found(call, _find_signed, expires_at=grant.expires_at)
+
+
+async def _find_signed(call: Call) -> dict[str, Any]:
+    return await load_as(call, SERVICE, call.path["bucket"], call.path["key"])
 
 
 async def sign_upload(call: Call) -> Response:
@@ -105,7 +104,7 @@ async def upload_signed(call: Call) -> Response:
     bucket, key = call.path["bucket"], call.path["key"]
     now = call.context.clock.unix()
     grant = open_grant(call.context.ring, _read_token(call), bucket, key, "upload", now)
-    await put_object(call, None, bucket, key, grant.owner, is_upsert=grant.is_upsert)
+    await put_object(call, None, (bucket, key), grant.owner, Upload(call), is_upsert=grant.is_upsert)
     return json_response({"Key": f"{bucket}/{key}"})
 
 

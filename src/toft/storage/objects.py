@@ -1,140 +1,32 @@
-"""Objects: uploaded, read, described, moved, copied and deleted as the caller."""
+"""Objects: read, described, moved, copied and deleted as the caller."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 import msgspec
 
 from toft.http.message import Response
 from toft.storage import records
-from toft.storage.access import probe, probe_move, run_as, save
-from toft.storage.blobs.store import Missing, NoRoom, TooLarge, Written
+from toft.storage.access import probe, probe_move, run_as
+from toft.storage.blobs.store import Missing
 from toft.storage.buckets import json_response, raw_json_response
 from toft.storage.call import Call
-from toft.storage.content import Upload, decode_user_metadata
-from toft.storage.errors import (
-    access_denied,
-    bytes_are_gone,
-    disk_full,
-    invalid_request,
-    no_such_bucket,
-    no_such_key,
-    too_large,
-)
+from toft.storage.content import decode_user_metadata
+from toft.storage.errors import access_denied, bytes_are_gone, invalid_request, no_such_bucket, no_such_key
 from toft.storage.fields import read_bool, read_object, read_text, require_text
-from toft.storage.names import check_bucket_name, check_key, check_type, is_folder_mark, smaller_limit
+from toft.storage.names import DEFAULT_TYPE, check_bucket_name, check_key
 from toft.storage.records import SERVICE, Actor, ObjectRow
 from toft.storage.serve import read_served, serve
+from toft.storage.uploads import check_rules, describe_bytes, load_bucket_facts, publish, wants_upsert
 
 type Json = dict[str, Any]
 
 #: keys that one DELETE may name
 MOST_TO_DELETE = 10_000
-
-
-# Uploading ---------------------------------------------------------------------------------------------
-
-
-async def upload(call: Call) -> Response:
-    """POST /object/{bucket}/{key}: create, or replace with `x-upsert: true`."""
-    return await _upload(call, is_upsert=wants_upsert(call))
-
-
-async def replace(call: Call) -> Response:
-    """PUT /object/{bucket}/{key}: create or replace."""
-    return await _upload(call, is_upsert=True)
-
-
-async def _upload(call: Call, *, is_upsert: bool) -> Response:
-    actor = call.require_token()
-    bucket, key = call.path["bucket"], call.path["key"]
-    saved = await put_object(call, actor, bucket, key, call.owner_id, is_upsert=is_upsert)
-    return json_response({"Id": saved["id"], "Key": f"{bucket}/{key}"})
-
-
-async def put_object(
-    call: Call, actor: Actor | None, bucket: str, key: str, owner_id: str | None, *, is_upsert: bool
-) -> Json:
-    """Permission first, then bytes, then the row: nothing is visible before the end.
-
-    actor: whose rights are asked; None when they were asked before, as with a signed URL.
-    """
-    check_bucket_name(bucket)
-    check_key(key)
-    facts = await load_bucket_facts(call, bucket)
-    received = Upload(call)
-    await received.open()
-    limit = smaller_limit(facts["file_size_limit"], call.context.settings.file_size_limit_bytes)
-    if is_folder_mark(key):
-        limit = 0
-    else:
-        check_type(received.content_type, facts["allowed_mime_types"])
-        if received.declared_bytes is not None and _is_surely_too_large(received, limit):
-            raise too_large()
-    row = ObjectRow(
-        bucket=bucket,
-        key=key,
-        version="1",
-        owner_id=owner_id,
-        metadata=received.probed_metadata,
-        user_metadata=received.user_metadata or {},
-    )
-    await probe(call, actor or SERVICE, row, is_upsert=is_upsert)
-    version = call.context.new_version()
-    written = await _write(call, version, received, limit)
-    try:
-        await received.finish()
-        row = msgspec.structs.replace(
-            row,
-            version=version,
-            metadata=make_metadata(call, written, received),
-            user_metadata=received.user_metadata or {},
-        )
-        saved, replaced = await save(call, row)
-    except BaseException:
-        await call.context.blobs.delete([version])
-        raise
-    if replaced is not None:
-        await call.context.blobs.delete([replaced])
-    return cast("Json", msgspec.json.decode(saved))
-
-
-async def _write(call: Call, version: str, received: Upload, limit: int) -> Written:
-    try:
-        return await call.context.blobs.write(version, received.chunks, limit)
-    except TooLarge:
-        raise too_large() from None
-    except NoRoom:
-        raise disk_full() from None
-
-
-def _is_surely_too_large(received: Upload, limit: int) -> bool:
-    """A form's length counts its other parts too, so that only the excess over them is certain."""
-    assert received.declared_bytes is not None  # noqa: S101  (the caller looked)
-    return received.declared_bytes > limit + received.overhead_bytes
-
-
-def make_metadata(call: Call, written: Written, received: Upload) -> Json:
-    """What a row remembers of its bytes; names and values are a contract."""
-    now = call.context.clock.now()
-    metadata: Json = {
-        "eTag": f'"{written.md5}"',
-        "size": written.size,
-        "mimetype": received.content_type,
-        "cacheControl": received.cache_control,
-        "lastModified": now.strftime("%Y-%m-%dT%H:%M:%S.") + f"{now.microsecond // 1000:03}Z",
-        "contentLength": written.size,
-        "httpStatusCode": 200,
-    }
-    if received.robots is not None:
-        metadata["xRobotsTag"] = received.robots
-    return metadata
-
-
-def wants_upsert(call: Call) -> bool:
-    """Whether the request may replace what is there."""
-    return (call.header(b"x-upsert") or "").lower() == "true"
+#: readers of an object that is replaced again and again
+MOST_TRIES = 8
 
 
 # Reading -----------------------------------------------------------------------------------------------
@@ -143,17 +35,17 @@ def wants_upsert(call: Call) -> bool:
 async def read_authenticated(call: Call) -> Response:
     """GET and HEAD /object/authenticated/{bucket}/{key}."""
     call.require_token()
-    return await serve(call, read_served(await find_readable(call)))
+    return await serve_found(call, find_readable)
 
 
 async def read_tolerant(call: Call) -> Response:
     """GET and HEAD /object/{bucket}/{key}: without a good token, only what is public."""
-    return await serve(call, read_served(await find_readable(call)))
+    return await serve_found(call, find_readable)
 
 
 async def read_public(call: Call) -> Response:
     """GET and HEAD /object/public/{bucket}/{key}."""
-    return await serve(call, read_served(await find_public(call)))
+    return await serve_found(call, find_public)
 
 
 async def info_authenticated(call: Call) -> Response:
@@ -170,6 +62,21 @@ async def info_tolerant(call: Call) -> Response:
 async def info_public(call: Call) -> Response:
     """GET /object/info/public/{bucket}/{key}."""
     return json_response(_describe(await find_public(call)))
+
+
+async def serve_found(
+    call: Call, find: Callable[[Call], Awaitable[Json]], *, expires_at: int | None = None
+) -> Response:
+    """Serve what was found, and look again when it was replaced before its bytes could be opened."""
+    row = await find(call)
+    for _ in range(MOST_TRIES):
+        try:
+            return await serve(call, read_served(row), expires_at=expires_at)
+        except Missing:
+            known, row = row["version"], await find(call)
+            if row["version"] == known:
+                break
+    raise bytes_are_gone()
 
 
 async def find_readable(call: Call) -> Json:
@@ -224,7 +131,7 @@ async def move(call: Call) -> Response:
     body = await call.read_body()
     source, target = _read_pair(body)
     if source == target:
-        await _load_as(call, actor, *source)
+        await load_as(call, actor, *source)
         return json_response({"message": "Successfully moved"})
     await load_bucket_facts(call, target[0])
     if not await probe_move(call, actor, source, target):
@@ -244,8 +151,7 @@ async def copy(call: Call) -> Response:
     source, target = _read_pair(body)
     changes = read_object(body, "metadata")
     copies_metadata = read_bool(body, "copyMetadata") is not False
-    original = await _load_as(call, actor, *source)
-    facts = await load_bucket_facts(call, target[0])
+    original = await load_as(call, actor, *source)
     metadata: Json = dict(original["metadata"] or {})
     user_metadata: Json | None = original["user_metadata"]
     if not copies_metadata:
@@ -254,7 +160,30 @@ async def copy(call: Call) -> Response:
             given = read_text(changes, member)
             if given is not None:
                 metadata[member] = given
-    _check_copy(call, facts, metadata)
+    saved = await copy_object(
+        call, actor, original, target, metadata, user_metadata, is_upsert=wants_upsert(call)
+    )
+    return json_response({"Id": saved["id"], "Key": "/".join(target), **saved})
+
+
+async def copy_object(
+    call: Call,
+    actor: Actor,
+    original: Json,
+    target: tuple[str, str],
+    metadata: Json,
+    user_metadata: Json | None,
+    *,
+    is_upsert: bool,
+) -> Json:
+    """Give the bytes of a row a second one, by the rules of the target's bucket. The new row's JSON."""
+    facts = await load_bucket_facts(call, target[0])
+    kind, size = metadata.get("mimetype"), metadata.get("size")
+    check_rules(
+        call, facts, target[1],
+        kind if isinstance(kind, str) else DEFAULT_TYPE,
+        size if isinstance(size, int) else None,
+    )  # fmt: skip
     row = ObjectRow(
         bucket=target[0],
         key=target[1],
@@ -263,32 +192,21 @@ async def copy(call: Call) -> Response:
         metadata=metadata,
         user_metadata=user_metadata,
     )
-    await probe(call, actor, row, is_upsert=wants_upsert(call))
+    await probe(call, actor, row, is_upsert=is_upsert)
     version = call.context.new_version()
-    now = call.context.clock.now()
-    metadata["lastModified"] = now.strftime("%Y-%m-%dT%H:%M:%S.") + f"{now.microsecond // 1000:03}Z"
-    try:
-        await call.context.blobs.copy(original["version"], version)
-        saved, replaced = await save(call, msgspec.structs.replace(row, version=version, metadata=metadata))
-    except Missing:
-        raise bytes_are_gone() from None
-    except BaseException:
-        await call.context.blobs.delete([version])
-        raise
-    if replaced is not None:
-        await call.context.blobs.delete([replaced])
-    answer: Json = msgspec.json.decode(saved)
-    return json_response({"Id": answer["id"], "Key": "/".join(target), **answer})
-
-
-def _check_copy(call: Call, facts: Json, metadata: Json) -> None:
-    """The target bucket's rules hold for copies as well."""
-    kind, size = metadata.get("mimetype"), metadata.get("size")
-    if isinstance(kind, str):
-        check_type(kind, facts["allowed_mime_types"])
-    limit = smaller_limit(facts["file_size_limit"], call.context.settings.file_size_limit_bytes)
-    if isinstance(size, int) and size > limit:
-        raise too_large()
+    changed = {**metadata, "lastModified": describe_bytes(call, "", 0)["lastModified"]}
+    for _ in range(MOST_TRIES):
+        try:
+            await call.context.blobs.copy(original["version"], version)
+            break
+        except Missing:
+            known = original["version"]
+            original = await load_as(call, actor, original["bucket_id"], original["name"])
+            if original["version"] == known:
+                raise bytes_are_gone() from None
+    else:
+        raise bytes_are_gone()
+    return await publish(call, msgspec.structs.replace(row, version=version, metadata=changed))
 
 
 async def delete_one(call: Call) -> Response:
@@ -343,15 +261,8 @@ def _read_pair(body: Json) -> tuple[tuple[str, str], tuple[str, str]]:
 # Rows --------------------------------------------------------------------------------------------------
 
 
-async def load_bucket_facts(call: Call, bucket: str) -> Json:
-    """What the service has to know of a bucket, whoever asks."""
-    [found] = await run_as(call, SERVICE, records.load_bucket_facts(bucket))
-    if not found.rows:
-        raise no_such_bucket()
-    return cast("Json", msgspec.json.decode(found.rows[0][0] or b"{}"))
-
-
-async def _load_as(call: Call, actor: Actor, bucket: str, key: str) -> Json:
+async def load_as(call: Call, actor: Actor, bucket: str, key: str) -> Json:
+    """The row of an object, if the actor sees it."""
     [found] = await run_as(call, actor, records.load_object(actor, bucket, key))
     return _only_row(found.rows)
 

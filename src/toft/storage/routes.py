@@ -8,7 +8,7 @@ from urllib.parse import unquote
 import msgspec
 
 from toft.http.message import Response
-from toft.storage import buckets, health, links, listing, objects
+from toft.storage import buckets, health, links, listing, objects, uploads
 from toft.storage.call import Call
 
 type Endpoint = Callable[[Call], Awaitable[Response]]
@@ -82,8 +82,8 @@ ROUTES: tuple[Route, ...] = (
         "/object/{bucket}/{key}", objects.read_tolerant,
         "storage.object.get_authenticated", "object.head_authenticated_info",
     ),
-    _route("POST /object/{bucket}/{key}", objects.upload, "storage.object.upload"),
-    _route("PUT /object/{bucket}/{key}", objects.replace, "storage.object.upload_update"),
+    _route("POST /object/{bucket}/{key}", uploads.upload, "storage.object.upload"),
+    _route("PUT /object/{bucket}/{key}", uploads.replace, "storage.object.upload_update"),
     _route("DELETE /object/{bucket}/{key}", objects.delete_one, "storage.object.delete"),
     _route("DELETE /object/{bucket}", objects.delete_many, "storage.object.delete_many"),
 )  # fmt: skip

@@ -13,7 +13,6 @@ import msgspec
 from toft.http.message import HeaderList, Response
 from toft.storage.blobs.store import Missing
 from toft.storage.call import Call
-from toft.storage.errors import bytes_are_gone
 from toft.storage.names import DEFAULT_TYPE
 from toft.storage.ranges import parse_range
 
@@ -50,7 +49,10 @@ def read_served(row: Mapping[str, Any]) -> Served:
 
 
 async def serve(call: Call, served: Served, *, expires_at: int | None = None) -> Response:
-    """The answer to GET and HEAD. `expires_at`: of the signed URL, told in place of the cache rule."""
+    """The answer to GET and HEAD. `expires_at`: of the signed URL, told in place of the cache rule.
+
+    Raises `Missing` when the row's bytes are not there.
+    """
     headers = _headers(call, served, expires_at)
     if _is_unchanged(call, served):
         return Response(304, headers)
@@ -61,12 +63,9 @@ async def serve(call: Call, served: Served, *, expires_at: int | None = None) ->
         headers.append((b"content-range", f"bytes {start}-{end - 1}/{served.size}".encode()))
     if call.request.method == "HEAD":
         return Response(200, headers)
-    try:
-        body = await call.context.blobs.read(served.version, start, end)
-    except Missing:
-        raise bytes_are_gone() from None
+    body = await call.context.blobs.read(served.version, start, end)
     if isinstance(body, bytes) and len(body) != end - start:
-        raise bytes_are_gone()
+        raise Missing("the bytes are fewer than the row says")
     return Response(206 if span is not None else 200, headers, body)
 
 
@@ -75,11 +74,11 @@ def _headers(call: Call, served: Served, expires_at: int | None) -> HeaderList:
     kind = "text/plain" if "text/html" in served.content_type.lower() else served.content_type
     headers: HeaderList = [
         (b"accept-ranges", b"bytes"),
-        (b"content-type", _safe(kind)),
-        (b"x-robots-tag", _safe(served.robots)),
+        (b"content-type", header_value(kind)),
+        (b"x-robots-tag", header_value(served.robots)),
     ]
     if served.etag:
-        headers.append((b"etag", _safe(served.etag)))
+        headers.append((b"etag", header_value(served.etag)))
     if served.last_modified is not None:
         headers.append((b"last-modified", format_datetime(served.last_modified, usegmt=True).encode()))
     if expires_at is not None:
@@ -88,7 +87,7 @@ def _headers(call: Call, served: Served, expires_at: int | None) -> HeaderList:
     else:
         asked = call.header(b"if-none-match")
         stale = ", stale-while-revalidate=30" if asked is not None and asked != served.etag else ""
-        headers.append((b"cache-control", _safe(served.cache_control + stale)))
+        headers.append((b"cache-control", header_value(served.cache_control + stale)))
     download = call.query.get("download")
     if download is not None:
         headers.append((b"content-disposition", _disposition(download)))
@@ -132,7 +131,7 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _safe(value: str) -> bytes:
+def header_value(value: str) -> bytes:
     """A header's value from what a row says: a seed may have put anything there."""
     raw = value.encode("latin-1", "replace")
     return bytes(byte for byte in raw if byte >= 0x20 and byte != 0x7F)

@@ -8,6 +8,10 @@ from toft.storage.call import Call
 from toft.storage.context import StorageContext
 from toft.storage.errors import StorageError, access_denied, database_is_away, no_route, render
 from toft.storage.routes import find_route
+from toft.storage.s3 import door as s3
+from toft.storage.s3.door import S3Door
+from toft.storage.tus import door as tus
+from toft.storage.tus.door import TusDoor
 from toft.tokens.caller import Caller, Refusal
 
 
@@ -16,12 +20,18 @@ class StorageService:
 
     def __init__(self, context: StorageContext) -> None:
         self._context = context
+        self._tus = TusDoor(context)
+        self._s3 = S3Door(context)
 
     async def handle(self, request: Request, caller: Caller | Refusal, path: str) -> Response:
         """Answer a request. `path` is what follows `/storage/v1`, percent-encoded as it came."""
         try:
             if isinstance(caller, Refusal):
                 raise access_denied("Invalid Compact JWS")
+            if path.startswith(tus.PREFIX):
+                return await self._tus.handle(request, caller, path)
+            if path == s3.PREFIX or path.startswith(f"{s3.PREFIX}/"):
+                return await self._s3.handle(request, caller, path)
             match = find_route(request.method, path)
             if match is None:
                 raise no_route(request.method, path)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from toft.storage.blobs.local import PIECE_BYTES, SMALL_BYTES, LocalBlobs
+from toft.storage.blobs.files import PIECE_BYTES, SMALL_BYTES
+from toft.storage.blobs.local import LocalBlobs
 from toft.storage.blobs.store import Missing, TooLarge
 
 SIZES = [0, 1, SMALL_BYTES, SMALL_BYTES + 1, PIECE_BYTES, 3 * PIECE_BYTES + 7]

@@ -1,28 +1,44 @@
 """Bytes as files of this machine, one per version: written beside, then renamed, so that none is partial.
 
 Few bytes are written and read at once, on the event loop: that is quicker than handing them to a thread. Many
-go through threads, piece by piece. The folder `objects/` holds the versions by their first two characters,
-`tmp/` what is being written. Versions never change, so a copy, and a fork of a backend, is a hard link.
+go through threads, piece by piece.
+
+    objects/<aa>/<version>    bytes that never change again, by the first two characters of the version
+    drafts/<name>, .json      uploads that come in several requests: bytes, and what is noted about them
+    tmp/                      what is being written; emptied at the first write of a process
+
+A copy is a hard link. So is the share of a fork: it links every file under `objects/` into a folder of its
+own, and from then on each side adds and removes names without the other noticing. `drafts/` and `tmp/` belong
+to the requests of one backend and stay where they are.
 """
 
 from __future__ import annotations
 
 import asyncio
 import errno
-import hashlib
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
-from contextlib import suppress
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, Final, cast
+from typing import Final
 
-from toft.storage.blobs.store import Missing, NoRoom, TooLarge, Written
+from toft.storage.blobs.files import (
+    FULL,
+    SMALL_BYTES,
+    Digest,
+    Writer,
+    concatenate,
+    digest_file,
+    read_pieces,
+    replace_file,
+    sync_folder,
+    unlink_all,
+)
+from toft.storage.blobs.store import Draft, Kept, Missing, NoRoom, Written
 
-#: up to here everything happens at once
-SMALL_BYTES: Final = 64 * 1024
-PIECE_BYTES: Final = 512 * 1024
-
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+#: drafts whose digest is kept at hand; that of another is made again from its bytes
+_DIGESTS: Final = 64
 
 
 class LocalBlobs:
@@ -30,24 +46,23 @@ class LocalBlobs:
 
     def __init__(self, root: Path, *, is_durable: bool = False) -> None:
         self._objects = root / "objects"
+        self._drafts = root / "drafts"
         self._tmp = root / "tmp"
         self._is_durable = is_durable
-        self._known: set[str] = set()
+        self._is_swept = False
+        self._digests: OrderedDict[str, Digest] = OrderedDict()
 
     async def write(self, version: str, chunks: AsyncIterator[bytes], limit: int) -> Written:
         """See `BlobStore`. What arrives before a failure or cancellation is removed."""
-        draft = _Draft(self._make(self._tmp) / version, limit, is_durable=self._is_durable)
+        writer = Writer(self._make(self._tmp) / version, limit, is_durable=self._is_durable)
         try:
-            async for chunk in chunks:
-                await draft.add(chunk)
-            written = await draft.finish()
-            draft.path.rename(self._place(version))
-            if self._is_durable:
-                await asyncio.to_thread(_sync_folder, self._place(version).parent)
-        except BaseException as error:
-            draft.abandon()
-            if isinstance(error, OSError) and error.errno in _FULL:
-                raise NoRoom from None
+            with _room():
+                async for chunk in chunks:
+                    await writer.add(chunk)
+                written = await writer.finish()
+                await self._publish(writer.path, version)
+        except BaseException:
+            writer.abandon()
             raise
         return written
 
@@ -58,7 +73,7 @@ class LocalBlobs:
         except FileNotFoundError:
             raise Missing(version) from None
         if end - start > SMALL_BYTES:
-            return _read_pieces(file, start, end)
+            return read_pieces(file, start, end)
         with file:
             file.seek(start)
             return file.read(end - start)
@@ -69,17 +84,111 @@ class LocalBlobs:
             self._place(new_version).hardlink_to(self._path(version))
         except FileNotFoundError:
             raise Missing(version) from None
+        except OSError as error:
+            if error.errno != errno.EMLINK:
+                raise
+            await self._copy_bytes(new_version, [self._path(version)])
+        if self._is_durable:
+            await asyncio.to_thread(sync_folder, self._place(new_version).parent)
+
+    async def join(self, version: str, parts: Sequence[str]) -> int:
+        """See `BlobStore`. One part is linked, more are copied by the kernel."""
+        paths = [self._path(part) for part in parts]
+        if len(paths) == 1:
+            await self.copy(parts[0], version)
+            return self._path(version).stat().st_size
+        return await self._copy_bytes(version, paths)
 
     async def delete(self, versions: Iterable[str]) -> None:
         """See `BlobStore`."""
-        paths = [self._path(version) for version in versions]
-        if len(paths) > 8:
-            await asyncio.to_thread(_unlink_all, paths)
-        else:
-            _unlink_all(paths)
+        await _remove([self._path(version) for version in versions])
+
+    # Drafts.
+
+    async def note_draft(self, name: str, notes: bytes) -> None:
+        """See `BlobStore`."""
+        with _room():
+            bytes_file, notes_file = self._draft_files(name)
+            bytes_file.touch(mode=0o600)
+            replace_file(notes_file, notes, is_durable=self._is_durable)
+            if self._is_durable:
+                await asyncio.to_thread(sync_folder, self._drafts)
+
+    async def read_draft(self, name: str) -> Draft:
+        """See `BlobStore`."""
+        bytes_file, notes_file = self._draft_files(name)
+        try:
+            return Draft(bytes_file.stat().st_size, notes_file.read_bytes())
+        except FileNotFoundError:
+            raise Missing(name) from None
+
+    async def append(self, name: str, chunks: AsyncIterator[bytes], limit: int) -> int:
+        """See `BlobStore`. How far a draft has come is how long its file is."""
+        path, _ = self._draft_files(name)
+        try:
+            size = path.stat().st_size
+        except FileNotFoundError:
+            raise Missing(name) from None
+        digest = self._digests.pop(name, None)
+        if digest is None or digest.size != size:
+            digest = Digest() if size == 0 else None
+        writer = Writer(path, limit, is_durable=self._is_durable, size=size, digest=digest)
+        try:
+            with _room():
+                async for chunk in chunks:
+                    await writer.add(chunk)
+                await writer.finish()
+        except BaseException:
+            await writer.salvage()
+            raise
+        finally:
+            self._keep_digest(name, writer.digest)
+        return writer.size
+
+    async def finish_draft(self, name: str, version: str) -> Written:
+        """See `BlobStore`. The version is a second name of the draft's file."""
+        path, _ = self._draft_files(name)
+        try:
+            size = path.stat().st_size
+            digest = self._digests.pop(name, None)
+            if digest is None or digest.size != size:
+                digest = await asyncio.to_thread(digest_file, path)
+            with suppress(FileExistsError):
+                self._place(version).hardlink_to(path)
+        except FileNotFoundError:
+            raise Missing(name) from None
+        if self._is_durable:
+            await asyncio.to_thread(sync_folder, self._place(version).parent)
+        return Written(digest.size, digest.hexdigest())
+
+    async def delete_drafts(self, names: Iterable[str]) -> None:
+        """See `BlobStore`."""
+        paths: list[Path] = []
+        for name in names:
+            self._digests.pop(name, None)
+            # its notes go first: a draft without them is none
+            paths += reversed(self._draft_files(name))
+        await _remove(paths)
+
+    # Looking round.
+
+    async def survey(self) -> AsyncIterator[Kept]:
+        """See `BlobStore`. The time is that of the last change of names, which a hard link is too."""
+        folders = await asyncio.to_thread(_list_folders, self._objects)
+        for folder in folders:
+            for name, changed_at in await asyncio.to_thread(_list_files, folder):
+                yield Kept("version", name, changed_at)
+        found: dict[str, float] = {}
+        for name, changed_at in await asyncio.to_thread(_list_files, self._drafts):
+            name = name.partition(".")[0]
+            found[name] = max(found.get(name, 0), changed_at)
+        for name, changed_at in found.items():
+            yield Kept("draft", name, changed_at)
+
+    # Places.
 
     def _path(self, version: str) -> Path:
-        if not version or not all(character.isalnum() or character == "-" for character in version):
+        if not _is_name(version):
             # a row that a seed made may say anything here; it is no name of ours
             return self._objects / "none"
         return self._objects / version[:2] / version
@@ -89,114 +198,79 @@ class LocalBlobs:
         self._make(path.parent)
         return path
 
+    def _draft_files(self, name: str) -> tuple[Path, Path]:
+        if not _is_name(name):
+            raise Missing(name)
+        folder = self._make(self._drafts)
+        return folder / name, folder / f"{name}.json"
+
+    async def _copy_bytes(self, version: str, sources: Sequence[Path]) -> int:
+        draft = self._make(self._tmp) / version
+        try:
+            with _room():
+                size = await asyncio.to_thread(concatenate, sources, draft, is_durable=self._is_durable)
+                await self._publish(draft, version)
+        except FileNotFoundError as error:
+            raise Missing(str(error.filename)) from None
+        finally:
+            draft.unlink(missing_ok=True)
+        return size
+
+    async def _publish(self, draft: Path, version: str) -> None:
+        place = self._place(version)
+        os.rename(draft, place)  # noqa: PTH104 - at once, and quicker than a thread
+        if self._is_durable:
+            await asyncio.to_thread(sync_folder, place.parent)
+
     def _make(self, folder: Path) -> Path:
-        if folder.name not in self._known:
+        """The folder, made when it is not there: another tree may have taken the place of the one we knew."""
+        if not os.path.isdir(folder):  # noqa: PTH112 - a third of the price
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if folder == self._tmp:
-                # one process writes here, and it has only begun: these are from one that ended in the middle
-                _unlink_all(folder.iterdir())
-            self._known.add(folder.name)
+        if folder is self._tmp and not self._is_swept:
+            # one process writes here, and it has only begun: these are from one that ended in the middle
+            self._is_swept = True
+            unlink_all(folder.iterdir())
         return folder
 
-
-class _OpenFile:
-    """A file that threads work on, one at a time. It is closed only when no thread is at it any more.
-
-    Otherwise a cancelled task would close it under a thread, and the thread would go on with whatever file
-    has got the same number by then.
-    """
-
-    def __init__(self, file: BinaryIO) -> None:
-        self.file = file
-        self._busy: asyncio.Future[object] | None = None
-
-    async def run[T](self, work: Callable[[], T]) -> T:
-        future = asyncio.get_running_loop().run_in_executor(None, work)
-        self._busy = cast("asyncio.Future[object]", future)
-        return await asyncio.shield(future)
-
-    def close(self) -> None:
-        if self._busy is not None and not self._busy.done():
-            self._busy.add_done_callback(lambda future: (future.exception(), self.file.close()))
-        else:
-            self.file.close()
+    def _keep_digest(self, name: str, digest: Digest) -> None:
+        self._digests[name] = digest
+        while len(self._digests) > _DIGESTS:
+            self._digests.popitem(last=False)
 
 
-class _Draft:
-    """A file that is being written. Its bytes are held back until they turn out to be many."""
-
-    def __init__(self, path: Path, limit: int, *, is_durable: bool) -> None:
-        self.path = path
-        self._limit = limit
-        self._is_durable = is_durable
-        self._size = 0
-        self._digest = hashlib.md5(usedforsecurity=False)
-        self._waiting = bytearray()
-        self._open: _OpenFile | None = None
-
-    async def add(self, chunk: bytes) -> None:
-        self._size += len(chunk)
-        if self._size > self._limit:
-            raise TooLarge
-        self._waiting += chunk
-        if len(self._waiting) >= PIECE_BYTES:
-            open_file = self._ensure_open()
-            await open_file.run(lambda: self._flush(open_file.file))
-
-    async def finish(self) -> Written:
-        open_file = self._ensure_open()
-        if len(self._waiting) <= SMALL_BYTES:
-            self._flush(open_file.file)
-        else:
-            await open_file.run(lambda: self._flush(open_file.file))
-        if self._is_durable:
-            await open_file.run(lambda: os.fsync(open_file.file.fileno()))
-        open_file.close()
-        return Written(self._size, self._digest.hexdigest())
-
-    def abandon(self) -> None:
-        if self._open is not None:
-            self._open.close()
-        self.path.unlink(missing_ok=True)
-
-    def _ensure_open(self) -> _OpenFile:
-        if self._open is None:
-            self._open = _OpenFile(self.path.open("wb", buffering=0))
-        return self._open
-
-    def _flush(self, file: BinaryIO) -> None:
-        waiting, self._waiting = self._waiting, bytearray()
-        self._digest.update(waiting)
-        rest = memoryview(waiting)
-        while rest:
-            # a quota may cut a write short before the next one fails
-            rest = rest[file.write(rest) :]
+def _is_name(name: str) -> bool:
+    return bool(name) and all(character.isalnum() or character == "-" for character in name)
 
 
-async def _read_pieces(file: BinaryIO, start: int, end: int) -> AsyncGenerator[bytes]:
-    open_file = _OpenFile(file)
+@contextmanager
+def _room() -> Generator[None]:
+    """Name the failures of a disk that is full."""
     try:
-        file.seek(start)
-        while start < end:
-            wanted = min(PIECE_BYTES, end - start)
-            piece = await open_file.run(lambda wanted=wanted: file.read(wanted))
-            if not piece:
-                raise Missing("the file is shorter than its row says")
-            start += len(piece)
-            yield piece
-    finally:
-        open_file.close()
+        yield
+    except OSError as error:
+        if error.errno in FULL:
+            raise NoRoom from None
+        raise
 
 
-def _unlink_all(paths: Iterable[Path]) -> None:
-    for path in paths:
-        with suppress(FileNotFoundError):
-            path.unlink()
+async def _remove(paths: Sequence[Path]) -> None:
+    if len(paths) > 8:
+        await asyncio.to_thread(unlink_all, paths)
+    else:
+        unlink_all(paths)
 
 
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _list_folders(folder: Path) -> list[Path]:
+    with suppress(FileNotFoundError):
+        return [path for path in folder.iterdir() if path.is_dir()]
+    return []
+
+
+def _list_files(folder: Path) -> list[tuple[str, float]]:
+    found: list[tuple[str, float]] = []
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(FileNotFoundError):
+                if entry.is_file(follow_symlinks=False):
+                    found.append((entry.name, entry.stat(follow_symlinks=False).st_ctime))
+    return found
