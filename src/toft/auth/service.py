@@ -72,6 +72,8 @@ class AuthService:
     def _refuse(self, error: AuthError, caller: Caller, path: str, api_version: str | None) -> Response:
         if error.cause is not None:
             self._context.report(f"auth {path}: {error.message}: {describe_cause(error.cause)}")
+        elif error.status >= 500:
+            self._context.report(f"auth {path}: {error.message}")
         return render(error, api_version, shows_cause=caller.is_secret_key)
 
 

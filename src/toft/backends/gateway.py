@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from toft.ids import BackendId
-from toft.protocol.worker import BackendSpec, BackendUsage
+from toft.protocol.worker import BackendSpec, BackendUsage, LogLine
 
 
 class WorkerLost(Exception):
@@ -29,6 +29,10 @@ class Gateway(Protocol):
 
     async def set_awake(self, backend_id: BackendId, *, is_awake: bool, failure: str | None = None) -> None:
         """Tell whether the postmaster runs."""
+        ...
+
+    async def log(self, backend_id: BackendId) -> list[LogLine]:
+        """What its services have said about faults, oldest first."""
         ...
 
     async def usage(self) -> dict[str, BackendUsage]:

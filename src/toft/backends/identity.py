@@ -6,7 +6,9 @@ the store and in the worker's memory, never in the tenant's database.
 
 from __future__ import annotations
 
-from toft.protocol.worker import JwtKey, Secrets
+import msgspec
+
+from toft.protocol.worker import AuthKeys, JwtKey, Secrets
 from toft.tokens.apikey import make_legacy_key, make_publishable, make_secret
 from toft.tokens.keys import new_password, new_secret, new_signing_key
 from toft.world import Clock, Entropy
@@ -19,6 +21,28 @@ ROLES = (
     "supabase_auth_admin",
     "supabase_storage_admin",
 )
+
+
+def with_project_keys(secrets: Secrets, keys: AuthKeys, now: float) -> Secrets:
+    """Pure: the secrets with what a project brings along in `[auth]` of its config.toml.
+
+    Tokens of the older kind are made anew where only the secret that signs them is the project's.
+    """
+    if keys == AuthKeys():
+        return secrets
+    secret = keys.jwt_secret or secrets.jwt_secret
+    anon, service = secrets.anon_key, secrets.service_role_key
+    if keys.jwt_secret:
+        anon, service = (make_legacy_key(role, secret, now) for role in ("anon", "service_role"))
+    return msgspec.structs.replace(
+        secrets,
+        jwt_secret=secret,
+        jwt_keys=keys.signing or secrets.jwt_keys,
+        anon_key=keys.anon_key or anon,
+        service_role_key=keys.service_role_key or service,
+        publishable_key=keys.publishable_key or secrets.publishable_key,
+        secret_key=keys.secret_key or secrets.secret_key,
+    )
 
 
 def make_secrets(entropy: Entropy, clock: Clock) -> Secrets:

@@ -27,6 +27,8 @@ COMMANDS = {
     "lease": "Take, list, show, renew and release backends: create|list|show|env|renew|release",
     "psql": "Open psql on a lease's database",
     "user": "Users of a lease: create|list|token|delete",
+    "logs": "Say why something in a lease failed, with its true cause",
+    "keys": "Keys that sign a lease's tokens: list|rotate|revoke",
     "mail": "Mail that a lease's Auth has sent: list|show|wait|links",
     "data-api": "Serve any Postgres as PostgREST does, in the foreground",
     "fork": "Copy a running backend with everything in it, once or often",

@@ -45,6 +45,9 @@ def read_project(root: str, environ: Mapping[str, str], migrations: str = bundle
     config = files.get(bundle.CONFIG, b"").decode(errors="replace")
     for pattern in bundle.seed_patterns(config) if _has_own_seeds(config) else ():
         files.update((path, _read(root, path)) for path in _expand(root, pattern) if path not in files)
+    keys = bundle.signing_keys_path(config)
+    if keys is not None and _is_file(f"{root}/{keys}"):
+        files[keys] = _read(root, keys)
     names = bundle.env_names(config) if "env(" in config else []
     return bundle.Bundle(files, _find_env(root, names, environ) if names else {})
 

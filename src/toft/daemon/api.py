@@ -24,6 +24,8 @@ from toft.backends.fault import explain
 from toft.backends.recipe import question_of
 from toft.backends.supply import Supply
 from toft.daemon.forks import ForkApi
+from toft.daemon.keys import KeysApi
+from toft.daemon.logs import LogsApi
 from toft.daemon.problem import problem, refused
 from toft.errors.daemon import BadRequest, DaemonStopping, VersionMismatch
 from toft.errors.project import ProjectUnknown
@@ -92,6 +94,8 @@ class Api:
             "renew_lease": self._renew_lease,
             "release_lease": self._release_lease,
             **{name: _answering(name, method) for name, method in forks.methods().items()},
+            **{name: _answering(name, method) for name, method in KeysApi(context).methods().items()},
+            **{name: _answering(name, method) for name, method in LogsApi(context).methods().items()},
             "list_engines": self._list_engines,
             "collect": self._collect_rubbish,
             "stop": self._stop_daemon,

@@ -26,12 +26,15 @@ from toft.host import processes
 from toft.host.processes import Process
 from toft.ids import BackendId
 from toft.protocol.worker import (
+    AskLog,
     AskUsage,
     Attach,
     BackendSpec,
     BackendUsage,
     Detach,
     Failed,
+    Log,
+    LogLine,
     Relisten,
     SetAwake,
     Shutdown,
@@ -127,6 +130,13 @@ class Workers:
         if isinstance(answer, Failed):
             worker.backends.discard(backend_id)
             raise WorkerLost
+
+    async def log(self, backend_id: BackendId) -> list[LogLine]:
+        worker = self._server(backend_id)
+        if worker is None:
+            raise WorkerLost
+        answer = await self._ask(worker, lambda seq: AskLog(seq, backend_id))
+        return answer.lines if isinstance(answer, Log) else []
 
     async def usage(self) -> dict[str, BackendUsage]:
         answers = await asyncio.gather(*(self._usage_of(worker) for worker in [*self._workers.values()]))

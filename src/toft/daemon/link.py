@@ -10,13 +10,13 @@ from typing import cast
 import msgspec
 
 from toft.backends.gateway import WorkerLost
-from toft.protocol.worker import Attached, Done, Failed, FromWorker, Hello, ToWorker, Usage, Wake
+from toft.protocol.worker import Attached, Done, Failed, FromWorker, Hello, Log, ToWorker, Usage, Wake
 
 _decoder = msgspec.json.Decoder(FromWorker)
 _encoder = msgspec.json.Encoder()
 _LONGEST_MESSAGE = 64 << 20
 
-type Answer = Done | Failed | Attached | Usage
+type Answer = Done | Failed | Attached | Usage | Log
 
 
 class Link(asyncio.Protocol):

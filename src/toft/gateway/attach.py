@@ -9,7 +9,7 @@ import msgspec
 
 from toft.gateway.served import Served
 from toft.gateway.services import Surroundings
-from toft.protocol.worker import BackendSpec, BackendUsage
+from toft.protocol.worker import BackendSpec, BackendUsage, LogLine
 
 
 class UnknownBackend(Exception):
@@ -73,6 +73,10 @@ class Attachments:
     def usage(self) -> dict[str, BackendUsage]:
         """What each backend did."""
         return {name: served.usage() for name, served in self._served.items()}
+
+    def log(self, backend_id: str) -> list[LogLine]:
+        """What a backend's services have said. Raises `UnknownBackend`."""
+        return self._find(backend_id).journal.lines
 
     async def close(self) -> None:
         """Detach everything and wait until it is quiet."""

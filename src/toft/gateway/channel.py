@@ -20,6 +20,7 @@ from toft.errors.backend import PortTaken
 from toft.gateway.attach import Attachments, UnknownBackend
 from toft.http.sockets import bind_path
 from toft.protocol.worker import (
+    AskLog,
     AskUsage,
     Attach,
     Attached,
@@ -28,6 +29,7 @@ from toft.protocol.worker import (
     Failed,
     FromWorker,
     Hello,
+    Log,
     Relisten,
     SetAwake,
     Shutdown,
@@ -113,6 +115,8 @@ class Channel:
                 attachments.set_awake(message.backend_id, is_awake=message.is_awake, failure=message.failure)
             case AskUsage():
                 return Usage(message.seq, attachments.usage())
+            case AskLog():
+                return Log(message.seq, attachments.log(message.backend_id))
             case Shutdown():
                 await attachments.close()
                 self.shutdown.set()

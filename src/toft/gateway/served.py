@@ -13,6 +13,7 @@ import msgspec
 from toft import __version__
 from toft.errors.backend import PortTaken
 from toft.gateway.caller import decide_caller, word_refusal
+from toft.gateway.journal import Journal
 from toft.gateway.route import MAIL_PREFIX, Door, Route, decide_route, does_own_cors
 from toft.gateway.services import Services, Surroundings
 from toft.gateway.splice import SqlPort
@@ -41,9 +42,11 @@ class Served:
         self.upstream = Upstream(spec.socket_path, is_awake=spec.is_awake, ask_to_wake=ask_to_wake)
         self._surroundings = surroundings
         self._loop = asyncio.get_running_loop()
+        #: what its services have said about faults
+        self.journal = Journal(spec.backend_id, surroundings.clock)
         #: outlives a reset: whoever waits for a mail waits for the lease's
         self._box = Box(surroundings.clock, surroundings.entropy)
-        self._services = Services(spec, self.upstream, surroundings, self._box)
+        self._services = Services(spec, self.upstream, surroundings, self._box, self.journal)
         self._sql = SqlPort(self.upstream, spec.max_sql_connections)
         self._http: Listener | None = None
         self._active_at = self._loop.time()
@@ -77,13 +80,19 @@ class Served:
             if spec.is_awake != self.upstream.is_awake:
                 self.set_awake(is_awake=spec.is_awake)
             return
+        if spec == _with_keys_of(old, spec):
+            self.spec = spec
+            self._services.rekey(spec)
+            if spec.is_awake != self.upstream.is_awake:
+                self.set_awake(is_awake=spec.is_awake)
+            return
         sockets = _bind(
             spec.http_port if spec.http_port != old.http_port else None,
             spec.db_port if spec.db_port != old.db_port else None,
         )
         self.spec = spec
         self._services.close()
-        self._services = Services(spec, self.upstream, self._surroundings, self._box)
+        self._services = Services(spec, self.upstream, self._surroundings, self._box, self.journal)
         self._sql.max_connections = spec.max_sql_connections
         if (spec.socket_path, spec.edition) != (old.socket_path, old.edition):
             self._sql.cut("the backend was reset", spares_waiting=True)
@@ -153,6 +162,12 @@ class Served:
             before, self._http = self._http, await listen(self.handle, sock=http)
             if before is not None:
                 before.cut()
+
+
+def _with_keys_of(old: BackendSpec, new: BackendSpec) -> BackendSpec:
+    """The old spec with the new one's signing keys: equal to the new one, when that is all that changed."""
+    secrets = msgspec.structs.replace(old.secrets, jwt_keys=new.secrets.jwt_keys)
+    return msgspec.structs.replace(old, secrets=secrets, is_awake=new.is_awake)
 
 
 def _answer_door(door: Door) -> Response:

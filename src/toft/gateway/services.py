@@ -6,7 +6,6 @@ when somebody asks. Pools hold no connection while idle, and reach a sleeping po
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
@@ -18,6 +17,7 @@ from toft.auth.limits import Limits
 from toft.auth.passwords import PasswordWork
 from toft.auth.service import AuthService
 from toft.auth.social.issuer import Issuers
+from toft.gateway.journal import Journal
 from toft.gateway.route import Route, Service
 from toft.gateway.upstream import Upstream
 from toft.http.message import Request, Response
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from toft.pg.pool import Poolable
 
 _REST_ROLE: Final = "authenticator"
-_log = logging.getLogger("toft.gateway")
 
 
 class Surroundings:
@@ -86,12 +85,15 @@ class _Connections(Protocol):
 class Services:
     """What stands behind the HTTP port of one backend."""
 
-    def __init__(self, spec: BackendSpec, upstream: Upstream, surroundings: Surroundings, box: Box) -> None:
+    def __init__(
+        self, spec: BackendSpec, upstream: Upstream, surroundings: Surroundings, box: Box, journal: Journal
+    ) -> None:
         self._spec = spec
         self._upstream = upstream
         self._surroundings = surroundings
         self._keys: ProjectKeys | None = None
         self._box = box
+        self._journal = journal
         #: what Auth has sent, to be read
         self.mailbox = MailboxService(self._box, f"http://127.0.0.1:{spec.http_port}")
         self._made: dict[Service, _Answers] = {}
@@ -111,6 +113,12 @@ class Services:
                 secret_key=secrets.secret_key,
             )
         return self._keys
+
+    def rekey(self, spec: BackendSpec) -> None:
+        """Sign and verify with the spec's keys from now on; nothing in flight is disturbed."""
+        self._spec = spec
+        if self._keys is not None:
+            self._keys.ring.exchange(spec.secrets.jwt_keys)
 
     async def handle(self, request: Request, caller: Caller, route: Route) -> Response:
         """Give a request to its service."""
@@ -156,7 +164,7 @@ class Services:
                         outbox=self._box,
                         issuers=self._surroundings.issuers,
                         limits=Limits(spec.settings.auth.rate_limits, self._surroundings.clock),
-                        report=_log.info,
+                        report=self._journal.reporter("auth"),
                     )
                 )
             case "storage":
@@ -175,7 +183,7 @@ class Services:
                             anonymous_keys=(spec.secrets.anon_key, spec.secrets.publishable_key),
                             service_token=spec.secrets.service_role_key,
                         ),
-                        report=_log.info,
+                        report=self._journal.reporter("storage"),
                     )
                 )
 

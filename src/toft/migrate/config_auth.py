@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+from joserfc.errors import JoseError
 
 from toft.migrate.glob import normalise
 from toft.migrate.keys import Keys
@@ -10,17 +14,24 @@ from toft.migrate.notice import info
 from toft.migrate.toml import as_table
 from toft.protocol.worker import (
     AuthHook,
+    AuthKeys,
     AuthMailTemplate,
     AuthProvider,
     AuthRateLimits,
     AuthSettings,
+    JwtKey,
 )
+from toft.tokens.jwt import KeyRing
+
+#: what the Supabase CLI asks for, too
+_SHORTEST_SECRET = 16
 
 
 def read_auth(keys: Keys, files: Mapping[str, bytes]) -> AuthSettings:
     """files: of the bundle; mail templates lie there."""
     default = AuthSettings()
     return AuthSettings(
+        keys=_keys(keys, files),
         site_url=keys.text("auth.site_url", default.site_url),
         additional_redirect_urls=keys.texts(
             "auth.additional_redirect_urls", default.additional_redirect_urls
@@ -86,6 +97,49 @@ def read_auth(keys: Keys, files: Mapping[str, bytes]) -> AuthSettings:
             "auth.oauth_server.authorization_url_path", default.oauth_server_authorization_path
         ),
     )
+
+
+def _keys(keys: Keys, files: Mapping[str, bytes]) -> AuthKeys:
+    secret = keys.text("auth.jwt_secret", "")
+    if secret and len(secret) < _SHORTEST_SECRET:
+        keys.say("auth.jwt_secret", f"{{key}} is shorter than {_SHORTEST_SECRET} characters; it is not used")
+        secret = ""
+    return AuthKeys(
+        jwt_secret=secret,
+        anon_key=keys.text("auth.anon_key", ""),
+        service_role_key=keys.text("auth.service_role_key", ""),
+        publishable_key=keys.text("auth.publishable_key", ""),
+        secret_key=keys.text("auth.secret_key", ""),
+        signing=_signing_keys(keys, files),
+    )
+
+
+def _signing_keys(keys: Keys, files: Mapping[str, bytes]) -> tuple[JwtKey, ...]:
+    """The private JWKs of the file that is named, relative to supabase/; the first one signs."""
+    path = ("auth", "signing_keys_path")
+    name = keys.text(path, "")
+    if not name:
+        return ()
+    raw = files.get(normalise(f"supabase/{name}"))
+    if raw is None:
+        keys.say(path, f"there is no file {name}; the lease has keys of its own")
+        return ()
+    try:
+        found = msgspec.json.decode(raw, type=list[dict[str, Any]])
+        made = tuple(_signing_key(jwk, signs=at == 0) for at, jwk in enumerate(found))
+        KeyRing("only to see whether they are keys", made)
+    except (msgspec.MsgspecError, ValueError, KeyError, TypeError, JoseError):
+        keys.say(path, f"{name} is no JSON array of private keys (JWK); the lease has keys of its own")
+        return ()
+    return made
+
+
+def _signing_key(jwk: dict[str, Any], *, signs: bool) -> JwtKey:
+    alg = jwk.get("alg") or {"EC": "ES256", "RSA": "RS256", "OKP": "EdDSA"}.get(jwk["kty"], "HS256")
+    secret = jwk.get("k") if jwk["kty"] == "oct" else jwk.get("d")
+    if not secret:
+        raise ValueError("a public key signs nothing")
+    return JwtKey(kid=str(jwk["kid"]), alg=str(alg), jwk=msgspec.json.encode(jwk).decode(), signs=signs)
 
 
 def _enabled(keys: Keys, table: str) -> Iterator[tuple[str, tuple[str, ...]]]:

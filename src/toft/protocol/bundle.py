@@ -104,6 +104,17 @@ def is_wanted(path: str, migrations: str = MIGRATIONS) -> bool:
     return path.endswith((".sql", ".html")) and parts[0] == "supabase" and _LEFT_OUT.isdisjoint(parts)
 
 
+def signing_keys_path(config: str) -> str | None:
+    """The file that `signing_keys_path` names, if it lies in supabase/; a quick look, for the quick path."""
+    for line in config.splitlines():
+        name, found, value = line.partition("=")
+        if found and name.strip().rpartition(".")[2] == "signing_keys_path":
+            path = value.partition("#")[0].strip().strip("\"'").removeprefix("./")
+            if path and not path.startswith("/") and ".." not in path.split("/"):
+                return f"supabase/{path}"
+    return None
+
+
 def env_names(config: str) -> list[str]:
     """The variables that a config.toml asks for by `env(NAME)`, in the sections that matter for a lease."""
     names: dict[str, None] = {}

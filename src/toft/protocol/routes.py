@@ -11,7 +11,9 @@ from typing import Any
 import msgspec
 
 from toft.protocol.fork import Checkpoint, Checkpoints, CreateCheckpoint, ForkLease, Forks, Returned
+from toft.protocol.keys import RotateKeys, SigningKeys
 from toft.protocol.lease import CreateLease, HoldLease, Lease, LeaseSummary, RenewLease
+from toft.protocol.worker import LogLine
 
 
 class Greeting(msgspec.Struct, frozen=True):
@@ -58,6 +60,13 @@ class Stopped(msgspec.Struct, frozen=True):
 
     stopped: bool
     leases: int
+
+
+class LeaseLog(msgspec.Struct, frozen=True):
+    """What a lease's services and its Postgres have said about faults, oldest first."""
+
+    lease: str
+    lines: list[LogLine]
 
 
 class Gc(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -119,6 +128,10 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route("restore_checkpoint", "POST", "/v1/leases/{id}/checkpoints/{name}/restore", answer=Returned),
     Route("delete_checkpoint", "DELETE", "/v1/leases/{id}/checkpoints/{name}", status=204),
+    Route("show_log", "GET", "/v1/leases/{id}/log", answer=LeaseLog),
+    Route("list_keys", "GET", "/v1/leases/{id}/keys", answer=SigningKeys),
+    Route("rotate_keys", "POST", "/v1/leases/{id}/keys", request=RotateKeys, answer=SigningKeys),
+    Route("revoke_key", "DELETE", "/v1/leases/{id}/keys/{kid}", answer=SigningKeys),
     Route("list_engines", "GET", "/v1/engines", answer=Engines),
     Route("collect", "POST", "/v1/gc", request=Gc, answer=Collected),
     Route("stop", "POST", "/v1/stop", request=Stop, answer=Stopped),

@@ -50,6 +50,21 @@ class RestSettings(msgspec.Struct, frozen=True):
     max_rows: int | None = 1000
 
 
+class AuthKeys(msgspec.Struct, frozen=True):
+    """Keys that a project brings along instead of those that a lease has of its own; empty for none."""
+
+    jwt_secret: str = ""
+    anon_key: str = ""
+    service_role_key: str = ""
+    publishable_key: str = ""
+    secret_key: str = ""
+    #: of `signing_keys_path`; the first one signs
+    signing: tuple[JwtKey, ...] = ()
+
+    def __repr__(self) -> str:
+        return "AuthKeys(…)"
+
+
 class AuthHook(msgspec.Struct, frozen=True):
     """A Postgres function (or HTTP endpoint) that Auth asks at one of its steps."""
 
@@ -112,6 +127,7 @@ class AuthSettings(msgspec.Struct, frozen=True):
     project without a provider does. oauth_server_authorization_path: empty for Toft's own consent page.
     """
 
+    keys: AuthKeys = AuthKeys()
     site_url: str = "http://127.0.0.1:3000"
     additional_redirect_urls: tuple[str, ...] = ()
     jwt_expiry_seconds: int = 3600
@@ -243,13 +259,20 @@ class AskUsage(msgspec.Struct, frozen=True, tag=True):
     seq: int
 
 
+class AskLog(msgspec.Struct, frozen=True, tag=True):
+    """Answered by `Log`, or `Failed` with `unknown-backend`."""
+
+    seq: int
+    backend_id: str
+
+
 class Shutdown(msgspec.Struct, frozen=True, tag=True):
     """End the worker: close everything and exit."""
 
     seq: int
 
 
-type ToWorker = Hello | Attach | Detach | Relisten | SetAwake | AskUsage | Shutdown
+type ToWorker = Hello | Attach | Detach | Relisten | SetAwake | AskUsage | AskLog | Shutdown
 
 
 class Done(msgspec.Struct, frozen=True, tag=True):
@@ -291,10 +314,25 @@ class Usage(msgspec.Struct, frozen=True, tag=True):
     backends: dict[str, BackendUsage]
 
 
+class LogLine(msgspec.Struct, frozen=True):
+    """What a service or Postgres had to say. at: an instant, ISO 8601 in UTC with milliseconds."""
+
+    at: str
+    source: str
+    text: str
+
+
+class Log(msgspec.Struct, frozen=True, tag=True):
+    """Answer to `AskLog`: what the backend's services have said, oldest first."""
+
+    seq: int
+    lines: list[LogLine]
+
+
 class Wake(msgspec.Struct, frozen=True, tag=True):
     """Notice: a connection waits for this backend's postmaster, which sleeps or does not answer."""
 
     backend_id: str
 
 
-type FromWorker = Done | Failed | Attached | Usage | Wake
+type FromWorker = Done | Failed | Attached | Usage | Log | Wake

@@ -74,10 +74,15 @@ class KeyRing:
 
     def __init__(self, secret: str, keys: Sequence[SigningKey] = ()) -> None:
         self._secret: Key = OctKey.import_key(secret.encode())
+        self._kept: OrderedDict[str, Verified] = OrderedDict()
+        self.exchange(keys)
+
+    def exchange(self, keys: Sequence[SigningKey]) -> None:
+        """Have these keys from now on. What a key that is gone has signed is not known any more."""
         self._by_kid: dict[str, tuple[str, Key]] = {}
         self._signer: tuple[str, str | None, Key] = ("HS256", None, self._secret)
         self._public: list[dict[str, Any]] = []
-        self._kept: OrderedDict[str, Verified] = OrderedDict()
+        self._kept.clear()
         for key in keys:
             self._add(key)
 

@@ -7,6 +7,7 @@ import hashlib
 
 import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec
+from joserfc.jwk import OctKey, RSAKey
 
 from toft.world import Entropy
 
@@ -36,8 +37,20 @@ def new_password(entropy: Entropy) -> str:
     return encode_bytes(entropy.bytes(24)).replace("-", "0").replace("_", "1")
 
 
-def new_signing_key(entropy: Entropy) -> NewKey:
-    """A private ES256 key; its `kid` is the key's thumbprint, so the same key always has the same name."""
+def new_signing_key(entropy: Entropy, alg: str = "ES256") -> NewKey:
+    """A private key for ES256, RS256 or HS256; its `kid` is the key's thumbprint (RFC 7638).
+
+    RSA's primes are the library's own, and take tens of milliseconds to be found.
+    """
+    if alg == "ES256":
+        return _new_ec_key(entropy)
+    key = RSAKey.generate_key(2048) if alg == "RS256" else OctKey.import_key(entropy.bytes(64))
+    kid = key.thumbprint()
+    jwk = {**key.as_dict(private=True), "kid": kid, "alg": alg, "use": "sig"}
+    return NewKey(kid=kid, alg=alg, jwk=msgspec.json.encode(jwk).decode())
+
+
+def _new_ec_key(entropy: Entropy) -> NewKey:
     # 64 bits more than the order has: the remainder's bias is negligible (FIPS 186-5, A.2.1)
     number = int.from_bytes(entropy.bytes(40), "big") % (_ORDER - 1) + 1
     point = ec.derive_private_key(number, ec.SECP256R1()).public_key().public_numbers()

@@ -7,6 +7,7 @@ import asyncio
 from toft.backends.backend import Attachment, Backend, Wish
 from toft.backends.chores import CloneTemplate, CopySnapshot
 from toft.backends.context import Context
+from toft.backends.identity import with_project_keys
 from toft.engine import postmaster
 from toft.engine.bootstrap import SUPERUSER
 from toft.engine.postmaster import PostmasterSpec, Running
@@ -28,7 +29,8 @@ async def clone(context: Context, backend: Backend) -> None:
         if backend.snapshot is None
         else CopySnapshot(context.snapshots.folder(backend.snapshot), folder, backend.uid)
     )
-    secrets = await context.jobs.run(chore, Secrets)
+    made = await context.jobs.run(chore, Secrets)
+    secrets = with_project_keys(made, backend.settings.auth.keys, context.clock.unix())
     context.estate.change(backend.id, is_cloned=True, secrets=secrets)
 
 
