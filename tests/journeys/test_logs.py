@@ -1,4 +1,4 @@
-"""The true cause of what fails in a project's own SQL: in the lease's log, and for the secret key's holder."""
+"""The true cause of what fails in a project's own SQL: in the lease's log, and for the secret key."""
 
 from __future__ import annotations
 
