@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from toft.backends.acts import create, destroy, sleep, swap
 from toft.backends.backend import Attachment, Backend, Wish
@@ -94,6 +95,8 @@ class Actor:
         took = (self._context.clock.mono() - backend.created_mono) * 1000
         self._context.tell(BackendReady(backend=backend.id, template=backend.template_key, took_ms=took))
         if backend.snapshot is None:
+            if self._context.pool.waiting(backend.template_key) == 0:
+                self._context.tasks.start(self._warm(backend.id), f"warm {backend.id}")
             self._context.pool.offer(backend.template_key, backend.id)
         else:
             self._context.expected.came(backend.id)
@@ -104,6 +107,11 @@ class Actor:
             self._context.expected.fail(backend.id, BackendFailed(cause=backend.failure))
         else:
             self._context.expected.came(backend.id)
+
+    async def _warm(self, backend_id: BackendId) -> None:
+        """Nobody waits for it: have its services make ready."""
+        with suppress(WorkerLost):
+            await self._context.gateway.warm(backend_id)
 
     def _is_spoiled(self, backend: Backend) -> bool:
         """One on the shelf that is not ready any more goes; nobody has it yet."""

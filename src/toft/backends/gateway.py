@@ -35,6 +35,10 @@ class Gateway(Protocol):
         """What its services have said about faults, oldest first."""
         ...
 
+    async def warm(self, backend_id: BackendId) -> None:
+        """Have it made ready for its first request; returns before it is."""
+        ...
+
     async def usage(self) -> dict[str, BackendUsage]:
         """What each attached backend did."""
         ...

@@ -40,6 +40,7 @@ from toft.protocol.worker import (
     Shutdown,
     ToWorker,
     Usage,
+    Warm,
 )
 from toft.store.connection import Store
 from toft.telemetry.events import WorkerDied, WorkerStarted
@@ -137,6 +138,11 @@ class Workers:
             raise WorkerLost
         answer = await self._ask(worker, lambda seq: AskLog(seq, backend_id))
         return answer.lines if isinstance(answer, Log) else []
+
+    async def warm(self, backend_id: BackendId) -> None:
+        worker = self._server(backend_id)
+        if worker is not None:
+            await self._ask(worker, lambda seq: Warm(seq, backend_id))
 
     async def usage(self) -> dict[str, BackendUsage]:
         answers = await asyncio.gather(*(self._usage_of(worker) for worker in [*self._workers.values()]))

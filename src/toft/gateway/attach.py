@@ -65,6 +65,10 @@ class Attachments:
         """What the daemon tells about a postmaster. Raises `UnknownBackend`."""
         self._find(backend_id).set_awake(is_awake=is_awake, failure=failure)
 
+    def warm(self, backend_id: str) -> None:
+        """Make ready for the first request. Raises `UnknownBackend`."""
+        self._find(backend_id).warm()
+
     def ask_again(self) -> None:
         """Repeat to a new daemon what waits to be woken."""
         for served in self._served.values():

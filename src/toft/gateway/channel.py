@@ -36,6 +36,7 @@ from toft.protocol.worker import (
     ToWorker,
     Usage,
     Wake,
+    Warm,
 )
 
 _LONGEST_MESSAGE: Final = 16 * 1024 * 1024
@@ -113,6 +114,8 @@ class Channel:
                 await attachments.relisten(message.backend_id, message.http_port, message.db_port)
             case SetAwake():
                 attachments.set_awake(message.backend_id, is_awake=message.is_awake, failure=message.failure)
+            case Warm():
+                attachments.warm(message.backend_id)
             case AskUsage():
                 return Usage(message.seq, attachments.usage())
             case AskLog():

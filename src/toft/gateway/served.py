@@ -51,6 +51,7 @@ class Served:
         self._http: Listener | None = None
         self._active_at = self._loop.time()
         self._requests = 0
+        self._warming: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
         """Listen on both ports, or on neither. Raises `PortTaken`."""
@@ -58,6 +59,8 @@ class Served:
 
     def cut(self, reason: str) -> None:
         """Close ports and connections and cancel what runs, at once."""
+        if self._warming is not None:
+            self._warming.cancel()
         self._sql.close()
         self._sql.cut(reason)
         self._services.close()
@@ -105,6 +108,11 @@ class Served:
             self._services.drop_connections()
             self._sql.cut(failure or "the backend went to sleep", spares_waiting=True)
         self.upstream.set_awake(is_awake=is_awake, failure=failure)
+
+    def warm(self) -> None:
+        """Make ready for the first request: the Data API then has its connection, and knows the schema."""
+        if self._warming is None and not self._requests and self.upstream.is_awake:
+            self._warming = self._loop.create_task(self._services.warm())
 
     def usage(self) -> BackendUsage:
         """What it has done."""

@@ -7,6 +7,7 @@ when somebody asks. Pools hold no connection while idle, and reach a sleeping po
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakValueDictionary
@@ -26,9 +27,11 @@ from toft.mailbox.box import Box
 from toft.mailbox.routes import MailboxService
 from toft.pg.connection import connect
 from toft.pg.pool import Pool
+from toft.pg.sqlstate import ConnectionLost, PostgresError, Unreachable
 from toft.pg.typed import connect_typed
 from toft.protocol.worker import BackendSpec
 from toft.rest.context import RestContext
+from toft.rest.errors import RestError
 from toft.rest.options import from_settings
 from toft.rest.prepared import Prepared
 from toft.rest.schema.store import SchemaStore
@@ -122,10 +125,14 @@ class Services:
 
     async def handle(self, request: Request, caller: Caller, route: Route) -> Response:
         """Give a request to its service."""
-        service = self._made.get(route.service)
-        if service is None:
-            service = self._made[route.service] = self._make(route.service)
-        return await service.handle(request, caller, route.path)
+        return await self._find(route.service).handle(request, caller, route.path)
+
+    async def warm(self) -> None:
+        """Let the Data API make ready for its first request, which will tell what is in the way."""
+        rest = self._find("rest")
+        if isinstance(rest, RestService):
+            with suppress(RestError, PostgresError, ConnectionLost, Unreachable):
+                await rest.warm()
 
     def drop_connections(self) -> None:
         """Close what is open towards the postmaster."""
@@ -137,6 +144,12 @@ class Services:
         self._is_closed = True
         for pool in self._pools:
             pool.close()
+
+    def _find(self, service: Service) -> _Answers:
+        made = self._made.get(service)
+        if made is None:
+            made = self._made[service] = self._make(service)
+        return made
 
     def _make(self, service: Service) -> _Answers:
         spec = self._spec

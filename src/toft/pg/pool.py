@@ -102,6 +102,12 @@ class Pool[C: Poolable]:
         for connection in tuple(self._all):
             connection.close()
 
+    def keep_free(self, seconds: float) -> None:
+        """Keep open so long what lies free now; once lent, it ages as the others do."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds - self._idle_seconds
+        self._free = [(connection, until) for connection, _ in self._free]
+
     # What a Loan calls.
 
     def take_free(self) -> C | None:
@@ -192,9 +198,17 @@ class Pool[C: Poolable]:
                 return
         if connection is not None:
             loop = asyncio.get_running_loop()
-            self._free.append((connection, loop.time()))
-            if self._idle_timer is None:
-                self._idle_timer = loop.call_later(self._surplus_seconds, self._close_idle)
+            now = loop.time()
+            self._free.append((connection, now))
+            self._look_at(now + self._surplus_seconds)
+
+    def _look_at(self, due: float) -> None:
+        """Look for idle connections no later than then."""
+        if self._idle_timer is not None:
+            if self._idle_timer.when() <= due:
+                return
+            self._idle_timer.cancel()
+        self._idle_timer = asyncio.get_running_loop().call_at(due, self._close_idle)
 
     def _end_patience(self) -> None:
         """Tell those who have waited too long: one timer for all, which comes by while anybody waits."""
@@ -216,17 +230,16 @@ class Pool[C: Poolable]:
             )
 
     def _close_idle(self) -> None:
-        """Close what has been idle too long. `_free` is a stack, so its first was used longest ago."""
+        """Close what has been idle too long, and look again when the next one will have been."""
         self._idle_timer = None
-        loop = asyncio.get_running_loop()
-        while self._free:
-            connection, since = self._free[0]
+        now = asyncio.get_running_loop().time()
+        for connection, since in tuple(self._free):
             is_last = len(self._all) == 1
-            due_in = since + (self._idle_seconds if is_last else self._surplus_seconds) - loop.time()
-            if due_in > 0:
-                self._idle_timer = loop.call_later(due_in, self._close_idle)
-                return
-            connection.close()
+            due = since + (self._idle_seconds if is_last else self._surplus_seconds)
+            if due > now:
+                self._look_at(due)
+            else:
+                connection.close()
 
 
 class Loan[C: Poolable]:

@@ -253,6 +253,13 @@ class SetAwake(msgspec.Struct, frozen=True, tag=True):
     failure: str | None = None
 
 
+class Warm(msgspec.Struct, frozen=True, tag=True):
+    """Make ready for the first request, which is not there yet. Answered before that is done; idempotent."""
+
+    seq: int
+    backend_id: str
+
+
 class AskUsage(msgspec.Struct, frozen=True, tag=True):
     """Answered by `Usage`."""
 
@@ -272,7 +279,7 @@ class Shutdown(msgspec.Struct, frozen=True, tag=True):
     seq: int
 
 
-type ToWorker = Hello | Attach | Detach | Relisten | SetAwake | AskUsage | AskLog | Shutdown
+type ToWorker = Hello | Attach | Detach | Relisten | SetAwake | Warm | AskUsage | AskLog | Shutdown
 
 
 class Done(msgspec.Struct, frozen=True, tag=True):

@@ -37,6 +37,8 @@ from toft.rest.timing import Stopwatch
 from toft.rest.work import Sender, Work, call_work, root_work
 from toft.tokens.caller import Caller, Refusal
 
+#: So long a connection that was made ready waits for its first request.
+WARM_SECONDS: Final = 900.0
 #: Whether the schema is checked, try by try. It may change under a request; the last time it is let be.
 _TRIES: Final = (True, True, False)
 _ALLOW_ROOT: Final = "OPTIONS,GET,HEAD"
@@ -48,6 +50,7 @@ class RestService:
     def __init__(self, context: RestContext) -> None:
         options = self._options = context.options
         self._clock = context.clock
+        self._pool = context.pool
         self._allowance = Allowance(
             options.max_rows, options.aggregates, options.plans, options.requires_filter
         )
@@ -163,6 +166,26 @@ class RestService:
             if is_shared:
                 known.keep(asked.shape, prepared)
         return prepared
+
+    async def warm(self) -> None:
+        """Do as a first request would, so that the next one finds everything at hand.
+
+        Its connection stays until that one comes, for a while. Raises `RestError` and what Postgres says.
+        """
+        options, role = self._options, self._options.anon_role
+        if role is None:
+            return
+        known = await self.schema.current()
+        head = read_head("GET", [])
+        asked = skim("GET", "/", "", head, options, None)
+        finish(asked, head, b"", options.max_rows)
+        sender = Sender(Caller(role=role, claims={}, claims_json=b"{}", token=None), "GET", "/", [])
+        version = known.schema.version if self.schema.is_versioned else None
+        try:
+            await self._executor.run(root_work(sender, asked, known.schema, options, version))
+        except Stale as stale:
+            await self.schema.renew(stale.version)
+        self._pool.keep_free(WARM_SECONDS)
 
     async def ping(self) -> None:
         """Ask the database for a sign of life. Raises `RestError`."""

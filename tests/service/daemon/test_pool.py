@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import asyncpg
+import httpx
 
-from tests.kit.fix_daemon import RunningDaemon
+from tests.kit.fix_daemon import PATIENCE_SECONDS, RunningDaemon
 from toft import __version__
 
 
@@ -20,6 +21,34 @@ async def test_a_second_lease_comes_from_the_pool(own_toftd: RunningDaemon) -> N
     assert f"lease.taken lease={second['id']} backend={second['backend_id']} " in own_toftd.said()
     [line] = [line for line in own_toftd.said().splitlines() if f"lease={second['id']}" in line]
     assert "was_pooled=True" in line
+
+
+async def test_one_from_the_shelf_has_its_services_ready(own_toftd: RunningDaemon) -> None:
+    """The Data API of a backend that nobody had yet is connected already; the first request uses that."""
+    await own_toftd.start(TOFT_POOL_SIZE="1", TOFT_POOL_CLONED="0")
+    first = await own_toftd.take()
+    await own_toftd.event("backend.ready", count=2)
+    lease = await own_toftd.take()
+    assert lease["template"]["key"] == first["template"]["key"]
+    session = await asyncpg.connect(
+        host="127.0.0.1",
+        port=lease["db_port"],
+        user="postgres",
+        password=lease["password"],
+        database="postgres",
+        ssl=False,
+    )
+    services = "select pid from pg_stat_activity where usename = 'authenticator' and state = 'idle'"
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not (ready := await session.fetch(services)):
+                await asyncio.sleep(0.01)
+        async with httpx.AsyncClient() as client:
+            answer = await client.get(f"{lease['url']}/rest/v1/", headers={"apikey": lease["anon_key"]})
+        assert answer.status_code == 200
+        assert await session.fetch(services) == ready
+    finally:
+        await session.close()
 
 
 async def test_without_a_pool(own_toftd: RunningDaemon) -> None:

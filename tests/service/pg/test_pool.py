@@ -151,6 +151,31 @@ async def test_idle_connections_close(plain_postgres: PlainCluster) -> None:
     pool.close()
 
 
+async def test_a_connection_kept_free_stays_until_it_was_used(plain_postgres: PlainCluster) -> None:
+    """It outlives others that are idle, and ages as they do once somebody had it."""
+    pool = Pool(lambda: connect(plain_postgres.socket_path, SUPERUSER, PASSWORD), 3, idle_seconds=0.02)
+    try:
+        async with pool.lend() as kept:
+            pass
+        pool.keep_free(900)
+        async with pool.lend(), pool.lend():
+            pool.keep_free(900)  # nothing lies free: nothing is kept
+            async with pool.lend() as third:
+                pass
+            pool.keep_free(900)
+        async with asyncio.timeout(10):
+            while pool.size > 1:
+                await asyncio.sleep(0.01)
+        async with pool.lend() as last:
+            assert last is third
+            assert last is not kept
+        async with asyncio.timeout(10):
+            while pool.size:
+                await asyncio.sleep(0.01)
+    finally:
+        pool.close()
+
+
 async def test_close(pool: Pool[Connection]) -> None:
     """Closing fails those who use a connection, those who wait for one and those who come later."""
     tasks = [asyncio.get_running_loop().create_task(ask(pool, "select pg_sleep(600)")) for _ in range(5)]
