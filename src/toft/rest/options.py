@@ -41,6 +41,8 @@ class RestOptions(msgspec.Struct, frozen=True):
     trace_header: str | None = None
     #: UPDATE and DELETE need a filter
     requires_filter: bool = True
+    #: refusals say in their hint why: which privilege, policy, index, name
+    explains: bool = True
     acquire_seconds: float = 10.0
     max_body_bytes: int = 64 * 1024 * 1024
 

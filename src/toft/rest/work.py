@@ -76,6 +76,13 @@ def root_work(
     return _work(sender, asked, schema, options, ask_rights(asked.schema), version)
 
 
+def aside_work(
+    sender: Sender, asked: Asked, schema: SchemaCache, options: RestOptions, statements: Sequence[Statement]
+) -> Work:
+    """A transaction that asks other questions in the name of the same caller, and writes nothing."""
+    return _work(sender, asked, schema, options, statements, None)
+
+
 def _work(
     sender: Sender,
     asked: Asked,

@@ -260,6 +260,7 @@ def _options(reader: _Reader) -> RestOptions:
         timing=reader.flag("server_timing_enabled", False),
         trace_header=reader.text("server_trace_header"),
         requires_filter=False,
+        explains=reader.flag("toft_explains", False),
         acquire_seconds=float(reader.number("db_pool_acquisition_timeout", 10) or 10),
     )
 
