@@ -103,6 +103,7 @@ def make_api(
     options: RestOptions | None = None,
     store: SchemaStore[Prepared] | None = None,
     size: int = 4,
+    explanations_url: str | None = None,
 ) -> Api:
     """The Data API of a cluster. Close its pool at the end."""
 
@@ -111,7 +112,9 @@ def make_api(
 
     pool = Pool(dial, size)
     store = store if store is not None else SchemaStore[Prepared]()
-    context = RestContext(pool, SystemClock(), options or RestOptions(), store)
+    context = RestContext(
+        pool, SystemClock(), options or RestOptions(), store, explanations_url=explanations_url
+    )
     return Api(RestService(context), pool)
 
 

@@ -18,14 +18,20 @@ class Door(enum.Enum):
     HEALTH = "health"
     #: the mailbox, which needs neither key nor database
     MAIL = "mail"
+    #: why an earlier request was refused; its unguessable name is the key
+    EXPLANATION = "explanation"
     NOTHING = "nothing"
 
 
 class Route(msgspec.Struct, frozen=True):
-    """A service, and the path that it sees: percent-encoded as it came, beginning with a slash."""
+    """A service, and the path that it sees: percent-encoded as it came, beginning with a slash.
+
+    is_trial: of the Data API: nothing of what it does stays.
+    """
 
     service: Service
     path: str
+    is_trial: bool = False
 
 
 _PREFIXES: Final[tuple[tuple[str, Service], ...]] = (
@@ -36,6 +42,7 @@ _PREFIXES: Final[tuple[tuple[str, Service], ...]] = (
 
 
 MAIL_PREFIX: Final = "/mail"
+EXPLAIN_PREFIX: Final = "/explain"
 
 #: RFC 8414 puts an issuer's path behind the well-known name, so these arrive at the root
 _WELL_KNOWN: Final = {
@@ -49,9 +56,11 @@ def decide_route(raw_path: str) -> Route | Door:
     """Where a request goes.
 
     >>> decide_route("/rest/v1/todos")
-    Route(service='rest', path='/todos')
+    Route(service='rest', path='/todos', is_trial=False)
     >>> decide_route("/auth/v1")
-    Route(service='auth', path='/')
+    Route(service='auth', path='/', is_trial=False)
+    >>> decide_route("/explain/rest/v1/todos")
+    Route(service='rest', path='/todos', is_trial=True)
     >>> decide_route("/rest/v12")
     <Door.NOTHING: 'nothing'>
     """
@@ -64,6 +73,11 @@ def decide_route(raw_path: str) -> Route | Door:
                 return Route(service, rest)
     if raw_path.startswith(MAIL_PREFIX + "/"):
         return Door.MAIL
+    if raw_path.startswith(EXPLAIN_PREFIX + "/"):
+        tried = decide_route(raw_path.removeprefix(EXPLAIN_PREFIX))
+        if isinstance(tried, Route) and tried.service == "rest":
+            return Route("rest", tried.path, is_trial=True)
+        return Door.EXPLANATION
     if raw_path in _WELL_KNOWN:
         return Route("auth", _WELL_KNOWN[raw_path])
     if raw_path == "/":

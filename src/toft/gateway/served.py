@@ -14,7 +14,7 @@ from toft import __version__
 from toft.errors.backend import PortTaken
 from toft.gateway.caller import decide_caller, word_refusal
 from toft.gateway.journal import Journal
-from toft.gateway.route import MAIL_PREFIX, Door, Route, decide_route, does_own_cors
+from toft.gateway.route import EXPLAIN_PREFIX, MAIL_PREFIX, Door, Route, decide_route, does_own_cors
 from toft.gateway.services import Services, Surroundings
 from toft.gateway.splice import SqlPort
 from toft.gateway.upstream import Upstream
@@ -136,6 +136,8 @@ class Served:
             response = await self._services.mailbox.handle(
                 request, request.raw_path.removeprefix(MAIL_PREFIX)
             )
+        elif route is Door.EXPLANATION:
+            response = self._explain(request.raw_path.removeprefix(EXPLAIN_PREFIX + "/"))
         elif isinstance(route, Door):
             response = _answer_door(route)
         elif does_own_cors(route):
@@ -147,6 +149,12 @@ class Served:
         if request.headers.get(b"origin") is not None:
             allow_any_origin(response.headers)
         return response
+
+    def _explain(self, name: str) -> Response:
+        explanation = self._services.explanation(name)
+        if explanation is None:
+            return _answer_door(Door.NOTHING)
+        return Response(200, [_JSON, (b"cache-control", b"no-store")], explanation)
 
     @property
     def _has_storage(self) -> bool:
@@ -184,7 +192,7 @@ def _answer_door(door: Door) -> Response:
             status, told = 200, {"name": "toft", "version": __version__}
         case Door.HEALTH:
             status, told = 200, {"status": "ok"}
-        case Door.NOTHING | Door.MAIL:
+        case _:
             status, told = 404, {"message": "no Route matched with those values"}
     return Response(status, [_JSON], msgspec.json.encode(told))
 

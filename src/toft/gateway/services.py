@@ -19,7 +19,7 @@ from toft.auth.passwords import PasswordWork
 from toft.auth.service import AuthService
 from toft.auth.social.issuer import Issuers
 from toft.gateway.journal import Journal
-from toft.gateway.route import Route, Service
+from toft.gateway.route import EXPLAIN_PREFIX, Route, Service
 from toft.gateway.upstream import Upstream
 from toft.http.message import Request, Response
 from toft.http.outgoing import HttpOutside
@@ -125,7 +125,10 @@ class Services:
 
     async def handle(self, request: Request, caller: Caller, route: Route) -> Response:
         """Give a request to its service."""
-        return await self._find(route.service).handle(request, caller, route.path)
+        service = self._find(route.service)
+        if route.is_trial and isinstance(service, RestService):
+            return await service.handle(request, caller, route.path, is_trial=True)
+        return await service.handle(request, caller, route.path)
 
     async def warm(self) -> None:
         """Let the Data API make ready for its first request, which will tell what is in the way."""
@@ -133,6 +136,11 @@ class Services:
         if isinstance(rest, RestService):
             with suppress(RestError, PostgresError, ConnectionLost, Unreachable):
                 await rest.warm()
+
+    def explanation(self, name: str) -> bytes | None:
+        """Why the Data API refused something, by the name that its answer gave; None when it is not known."""
+        service = self._made.get("rest")
+        return service.explanation(name) if isinstance(service, RestService) else None
 
     def drop_connections(self) -> None:
         """Close what is open towards the postmaster."""
@@ -162,6 +170,8 @@ class Services:
                         clock=self._surroundings.clock,
                         options=from_settings(spec.settings.rest),
                         schemas=self._surroundings.schemas_of(spec.template_key),
+                        entropy=self._surroundings.entropy,
+                        explanations_url=f"http://127.0.0.1:{spec.http_port}{EXPLAIN_PREFIX}/",
                     )
                 )
             case "auth":

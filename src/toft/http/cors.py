@@ -12,7 +12,7 @@ _EXPOSED: Final = (
     b"Content-Encoding, Content-Location, Content-Range, Content-Type, Content-Disposition, Date, ETag, "
     b"Last-Modified, Location, Server, Server-Timing, Transfer-Encoding, Range-Unit, Preference-Applied, "
     b"Proxy-Status, Retry-After, X-Total-Count, Link, X-Supabase-Api-Version, x-sb-error-code, "
-    b"sb-auth-user-id, sb-auth-session-id"
+    b"sb-auth-user-id, sb-auth-session-id, Toft-Explain"
 )
 _ANY_ORIGIN: Final = (b"access-control-allow-origin", b"*")
 _EXPOSURE: Final = (b"access-control-expose-headers", _EXPOSED)

@@ -21,6 +21,7 @@ from toft.rest.errors import (
     internal,
 )
 from toft.rest.execute import Executor, Stale
+from toft.rest.explain.explainer import Case, Explainer
 from toft.rest.inspect import allow_relation, allow_routine
 from toft.rest.parse.skim import Asked, finish, meaning, read_head, skim
 from toft.rest.pg_faults import from_postgres
@@ -55,6 +56,11 @@ class RestService:
             options.max_rows, options.aggregates, options.plans, options.requires_filter
         )
         self._executor = Executor(context.pool, options.acquire_seconds)
+        self._explainer: Explainer | None = None
+        if options.explains:
+            self._explainer = Explainer(
+                self._executor.run, options, context.entropy, context.explanations_url
+            )
         self.schema = SchemaKeeper(
             context.pool,
             context.schemas,
@@ -65,11 +71,18 @@ class RestService:
         )
 
     async def handle(
-        self, request: Request, caller: Caller | Refusal, path: str, token_seconds: float = 0.0
+        self,
+        request: Request,
+        caller: Caller | Refusal,
+        path: str,
+        token_seconds: float = 0.0,
+        *,
+        is_trial: bool = False,
     ) -> Response:
         """Answer a request for `path`, which is what follows `/rest/v1`.
 
-        token_seconds: how long the caller's token took to check, for Server-Timing.
+        token_seconds: how long the caller's token took to check, for Server-Timing. is_trial: nothing that it
+        does stays, and the answer links to what decided it.
         """
         if isinstance(caller, Refusal):
             return respond_refusal(caller)
@@ -77,7 +90,7 @@ class RestService:
         watch = Stopwatch(self._clock, token_seconds) if is_timed else Stopwatch()
         try:
             response = await self._answer(
-                request, Sender(caller, request.method, path, request.headers.raw), watch
+                request, Sender(caller, request.method, path, request.headers.raw, is_trial), watch
             )
         except RestError as error:
             return respond_error(error)
@@ -102,20 +115,43 @@ class RestService:
         known = await self.schema.current()
         asked = await self._read(request, sender)
         watch.lap("parse")
-        for is_checked in _TRIES:
-            try:
-                response = await self._walk(request, sender, asked, known, watch, is_checked=is_checked)
-            except Stale as stale:
-                known = await self.schema.renew(stale.version)
-            except NotInSchema:
-                fresher = await self.schema.fresher(known)
-                if fresher is known or not is_checked:
-                    raise
-                known = fresher
-            else:
-                watch.lap("response")
-                return response
+        try:
+            for is_checked in _TRIES:
+                try:
+                    response = await self._walk(request, sender, asked, known, watch, is_checked=is_checked)
+                except Stale as stale:
+                    known = await self.schema.renew(stale.version)
+                except NotInSchema:
+                    fresher = await self.schema.fresher(known)
+                    if fresher is known or not is_checked:
+                        raise
+                    known = fresher
+                else:
+                    watch.lap("response")
+                    if sender.is_trial and self._explainer is not None:
+                        await self._explainer.tell(Case(sender, asked, known.schema), response)
+                    return response
+        except (NotInSchema, PostgresError) as error:
+            if self._explainer is None:
+                raise
+            raise await self._explained(error, Case(sender, asked, known.schema)) from error
         raise AssertionError("the last try returns or raises")
+
+    async def _explained(self, error: NotInSchema | PostgresError, case: Case) -> RestError:
+        """The answer to a failure, with all that can be found out about it."""
+        cause = error if isinstance(error, PostgresError) else None
+        told: RestError = (
+            from_postgres(error, is_anonymous=case.role == self._options.anon_role)
+            if isinstance(error, PostgresError)
+            else error
+        )
+        if self._explainer is not None:
+            await self._explainer.explain(case, told, cause)
+        return told
+
+    def explanation(self, name: str) -> bytes | None:
+        """What a link in `Toft-Explain` leads to, as JSON; the latest are kept."""
+        return self._explainer.find(name) if self._explainer is not None else None
 
     async def _walk(
         self,

@@ -33,12 +33,13 @@ class Work(msgspec.Struct, frozen=True, gc=False):
 
 
 class Sender(msgspec.Struct, frozen=True, gc=False):
-    """Who sends a request, and what of it the database may read."""
+    """Who sends a request, and what of it the database may read. is_trial: it is rolled back in any case."""
 
     caller: Caller
     method: str
     path: str
     headers: HeaderList
+    is_trial: bool = False
 
 
 def call_work(
@@ -114,7 +115,7 @@ def _work(
         () if options.pre_request is None else (pre_request(options.pre_request),),
         is_read_only,
         isolation or known_isolation(schema.role_isolation.get(role)) or "read committed",
-        _rolls_back(asked.preferences, by_default=options.rolls_back),
+        sender.is_trial or _rolls_back(asked.preferences, by_default=options.rolls_back),
     )
 
 

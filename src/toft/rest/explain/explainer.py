@@ -1,5 +1,7 @@
-"""Explains a refusal, by asking the catalogue as the role that was refused. Never makes anything worse: when it
-cannot tell, or fails itself, the error stays as it is."""
+"""Explains a refusal, by asking the catalogue as the role that was refused.
+
+It never makes anything worse: when it cannot tell, or fails itself, the error stays as it is.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from toft.http.message import HeaderList, Response
 from toft.pg.sqlstate import ConnectionLost, PostgresError, Unreachable
 from toft.pg.wire import Result, Statement
 from toft.rest.errors import RestError
@@ -32,7 +35,7 @@ from toft.rest.parse.skim import Asked, meaning
 from toft.rest.plan.plan import Allowance, make_plan
 from toft.rest.plan.suggest import CLOSE, closest
 from toft.rest.prepared import prepare
-from toft.rest.request import Act, Field, Preferences, RestRequest, SelectField
+from toft.rest.request import Act, Field, Payload, Preferences, RestRequest, SelectField
 from toft.rest.schema.model import Name, SchemaCache, Table
 from toft.rest.work import Sender, Work, aside_work, fill
 from toft.world import Entropy
@@ -67,8 +70,10 @@ class Case(msgspec.Struct, frozen=True):
 
 
 class Explainer:
-    """Makes explanations and keeps the latest. link: what stands before an explanation's id, if there is a place
-    where they can be read."""
+    """Makes explanations and keeps the latest.
+
+    link: what stands before an explanation's name, if there is a place where they can be read.
+    """
 
     def __init__(
         self,
@@ -95,14 +100,26 @@ class Explainer:
             return
         if found is None:
             return
-        error.hint = found.hint if error.hint is None else f"{error.hint} {found.hint}"
-        if self._link is not None:
-            name = self._entropy.bytes(12).hex()
-            told: dict[str, Any] = {"code": error.code, "message": error.message}
-            self._kept[name] = msgspec.json.encode(told | msgspec.to_builtins(found))
-            while len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
-            error.headers.append((b"toft-explain", f'<{self._link}{name}>; rel="describedby"'.encode()))
+        error.hint = found.hint if error.hint is None else f"{error.hint.removesuffix('.')}. {found.hint}"
+        error.headers += self._keep({"code": error.code, "message": error.message}, found)
+
+    async def tell(self, case: Case, response: Response) -> None:
+        """Link a trial's answer to what decided which rows it is about."""
+        try:
+            relation = await self._relation(case, case.asked.name)
+        except (RestError, PostgresError, ConnectionLost, Unreachable, msgspec.DecodeError):
+            return
+        if relation is not None and not case.asked.act.is_call:
+            response.headers += self._keep({}, words.allowed(relation, case.role, case.command))
+
+    def _keep(self, told: dict[str, Any], found: Explanation) -> HeaderList:
+        if self._link is None:
+            return []
+        name = self._entropy.bytes(12).hex()
+        self._kept[name] = msgspec.json.encode(told | msgspec.to_builtins(found))
+        while len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+        return [(b"toft-explain", f'<{self._link}{name}>; rel="describedby"'.encode())]
 
     async def _find_out(
         self, case: Case, error: RestError, cause: PostgresError | None
@@ -153,11 +170,13 @@ class Explainer:
 
     async def _verdict(self, case: Case, meant: RestRequest, relation: Relation, blame: Blame) -> Verdict:
         command = case.command
-        tests = tests_of(relation, command, must_be_seen="SELECT" in _needed(command, meant))
+        must_be_seen = "SELECT" in _needed(command, meant)
+        tests = tests_of(relation, command, must_be_seen=must_be_seen)
+        groups: tuple[Command, ...] = (command, "SELECT") if must_be_seen else (command,)
         named = tuple(test for test in tests if test.policy.name == blame.policy)
         if named:
             return Verdict(named[0].command, tuple(tests), named[:1], is_known=True)
-        verdict = judge(command, tests, None)
+        verdict = judge(groups, tests, None)
         if verdict.is_known or meant.payload is None:
             return verdict
         table = case.schema.tables[Name(case.asked.schema, case.asked.name)]
@@ -167,21 +186,20 @@ class Explainer:
             answers = _answers.decode(results[0].rows[0][0] or b"null")
         except (RestError, PostgresError, msgspec.DecodeError):
             answers = None
-        return judge(command, tests, answers)
+        return judge(groups, tests, answers)
 
-    async def _new_rows(
-        self, case: Case, meant: RestRequest, table: Table
-    ) -> tuple[str, tuple[bytes, ...]]:
+    async def _new_rows(self, case: Case, meant: RestRequest, table: Table) -> tuple[str, tuple[bytes, ...]]:
         """SQL for the rows that the request would have made, and its values."""
-        payload, body = meant.payload, case.asked.body
-        assert payload is not None
+        payload, body = meant.payload or Payload(), case.asked.body
         if case.command == "INSERT":
             rows = b"[%b]" % body if payload.is_object else body
             return rows_of_insert(table, payload.keys), (rows,)
         read = msgspec.structs.replace(
             meant,
             act=Act.READ,
-            query=msgspec.structs.replace(meant.query, select=_EVERYTHING, order=(), windows=(), columns=None),
+            query=msgspec.structs.replace(
+                meant.query, select=_EVERYTHING, order=(), windows=(), columns=None
+            ),
             preferences=Preferences(),
             accepts=parse_accept(None),
             payload=None,
@@ -228,9 +246,7 @@ class Explainer:
         return decoder.decode(result.rows[0][0] or b"[]")
 
     async def _aside(self, case: Case, statement: Statement) -> list[Result]:
-        return await self._run(
-            aside_work(case.sender, case.asked, case.schema, self._options, (statement,))
-        )
+        return await self._run(aside_work(case.sender, case.asked, case.schema, self._options, (statement,)))
 
 
 def _needed(command: Command, meant: RestRequest) -> Sequence[Command]:

@@ -1,4 +1,4 @@
-"""Pure: what the catalogue is asked after a failure, as the role that failed, and the rows that it answers."""
+"""Pure: what the catalogue is asked after a failure, as the role that failed, and what it answers."""
 
 from __future__ import annotations
 
@@ -62,18 +62,16 @@ class Routine(msgspec.Struct, frozen=True):
     may_use_schema: bool
 
 
-_FOREIGN_TO_USERS: Final = "n.nspname !~ '^(pg_|information_schema$)'"
-
 #: every relation of the name $1
-RELATIONS: Final = f"""
+RELATIONS: Final = b"""
 select coalesce(pg_catalog.json_agg(x), '[]') from (
   select n.nspname as schema, c.relname as name, c.relkind as kind,
     c.relrowsecurity as has_row_security,
     c.relkind in ('r', 'p') and pg_catalog.row_security_active(c.oid) as is_security_active,
     pg_catalog.has_schema_privilege(n.oid, 'usage') as may_use_schema,
-    coalesce((select pg_catalog.json_agg(p) from unnest('{{select,insert,update,delete}}'::text[]) p
+    coalesce((select pg_catalog.json_agg(p) from unnest('{select,insert,update,delete}'::text[]) p
               where c.relkind <> 'S' and pg_catalog.has_table_privilege(c.oid, p)), '[]') as rights,
-    coalesce((select pg_catalog.json_agg(p) from unnest('{{select,insert,update}}'::text[]) p
+    coalesce((select pg_catalog.json_agg(p) from unnest('{select,insert,update}'::text[]) p
               where c.relkind <> 'S' and pg_catalog.has_any_column_privilege(c.oid, p)), '[]')
       as column_rights,
     coalesce((select pg_catalog.json_agg(pg_catalog.json_build_object(
@@ -96,34 +94,37 @@ select coalesce(pg_catalog.json_agg(x), '[]') from (
       from pg_catalog.pg_index i join pg_catalog.pg_class ic on ic.oid = i.indexrelid
       where i.indrelid = c.oid and i.indisunique and i.indisvalid), '[]') as unique
   from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-  where c.relname = $1 and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S') and {_FOREIGN_TO_USERS}
+  where c.relname = $1 and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S')
+    and n.nspname !~ '^(pg_|information_schema$)'
   order by n.nspname
 ) x
-""".encode()
+"""
 
 #: every function of the name $1
-ROUTINES: Final = f"""
+ROUTINES: Final = b"""
 select coalesce(pg_catalog.json_agg(x), '[]') from (
   select n.nspname as schema, p.proname as name,
     p.proname || '(' || pg_catalog.pg_get_function_identity_arguments(p.oid) || ')' as signature,
     pg_catalog.has_function_privilege(p.oid, 'execute') as may_execute,
     pg_catalog.has_schema_privilege(n.oid, 'usage') as may_use_schema
   from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
-  where p.proname = $1 and {_FOREIGN_TO_USERS}
+  where p.proname = $1
+    and n.nspname !~ '^(pg_|information_schema$)'
   order by n.nspname, 3
 ) x
-""".encode()
+"""
 
 #: schema and name of what is not in the schemas $1
-OTHER_NAMES: Final = f"""
+OTHER_NAMES: Final = b"""
 select coalesce(pg_catalog.json_agg(pg_catalog.json_build_array(x.nspname, x.relname)), '[]') from (
   select n.nspname, c.relname
   from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-  where c.relkind in ('r', 'p', 'v', 'm', 'f') and not c.relispartition and {_FOREIGN_TO_USERS}
+  where c.relkind in ('r', 'p', 'v', 'm', 'f') and not c.relispartition
+    and n.nspname !~ '^(pg_|information_schema$)'
     and n.nspname <> all ($1::text[])
   limit 1000
 ) x
-""".encode()
+"""
 
 relations = msgspec.json.Decoder(tuple[Relation, ...])
 routines = msgspec.json.Decoder(tuple[Routine, ...])

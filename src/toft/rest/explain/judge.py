@@ -62,7 +62,7 @@ def _as_check(policy: Policy, command: Command) -> Test:
 
 
 def rows_of_insert(table: Table, keys: Sequence[str]) -> str:
-    """The rows of a JSON array $1 as an INSERT would make them; values that only a write can give are null."""
+    """The rows of a JSON array $1 as an INSERT makes them; values that only a write can give are null."""
     shown = ", ".join(_inserted(table, name, is_given=name in keys) for name in table.columns)
     whole = f"{ident(table.schema)}.{ident(table.name)}"
     return f"select {shown} from json_populate_recordset(null::{whole}, $1::json) r limit {_MOST_ROWS}"
@@ -94,9 +94,13 @@ def question(table: Table, rows: str, tests: Sequence[Test]) -> str:
     return f"select json_agg(json_build_array({answers})) from ({rows}) {ident(table.name)}"
 
 
-def judge(command: Command, tests: Sequence[Test], answers: Sequence[Sequence[bool]] | None) -> Verdict:
-    """Which group of policies refuses the first row that is refused. answers: None if it could not be tried."""
-    groups = dict.fromkeys((command, *(test.command for test in tests)))
+def judge(
+    groups: Sequence[Command], tests: Sequence[Test], answers: Sequence[Sequence[bool]] | None
+) -> Verdict:
+    """Whose policies refuse the first row that is refused.
+
+    groups: the commands whose policies have a say, the write's own first. answers: None if it was not tried.
+    """
     for group in groups:
         own = tuple(test for test in tests if test.command == group)
         if not any(test.policy.is_permissive for test in own):
@@ -108,7 +112,7 @@ def judge(command: Command, tests: Sequence[Test], answers: Sequence[Sequence[bo
             failing = _failing(own)
             if failing:
                 return Verdict(group, tuple(test for test, _ in own), failing, is_known=True)
-    return Verdict(command, tuple(tests), (), is_known=False)
+    return Verdict(groups[0], tuple(tests), (), is_known=False)
 
 
 def _failing(own: Sequence[tuple[Test, bool]]) -> tuple[Test, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -11,6 +12,8 @@ from toft.pg.quote import identifier
 from toft.rest.explain.facts import COMMANDS, Policy, Relation, Routine, UniqueIndex
 from toft.rest.explain.judge import Command, Test, Verdict, applying
 from toft.rest.plan.suggest import closest
+
+_PLAIN: Final = re.compile("[a-z_][a-z0-9_]*")
 
 
 class Explanation(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -36,8 +39,7 @@ def qualified(relation: Relation) -> str:
 
 
 def _bare(name: str) -> str:
-    is_plain = name.isascii() and name.replace("_", "a").isalnum() and name.islower() and not name[0].isdigit()
-    return name if is_plain else identifier(name)
+    return name if _PLAIN.fullmatch(name) else identifier(name)
 
 
 def _names(policies: Sequence[Policy]) -> str:
@@ -64,6 +66,25 @@ def row_refused(relation: Relation, role: str, command: Command, verdict: Verdic
     return Explanation(hint, failed, role, relation.shown, command, relation.rights, cards)
 
 
+def allowed(relation: Relation, role: str, command: Command) -> Explanation:
+    """What decides about the rows of a request that went well."""
+    cards = tuple(_card(policy, {}) for policy in relation.policies)
+    place = f"{command} on {relation.shown} as {role}"
+    if not relation.is_security_active:
+        why = (
+            "row level security is off" if not relation.has_row_security else f"{role} is above its policies"
+        )
+        return Explanation(
+            f"{place}: all rows; {why}.", "", role, relation.shown, command, relation.rights, cards
+        )
+    filters = [p for p in applying(relation, command) if p.using is not None]
+    shown = "; ".join(f'"{p.name}": {p.using}' for p in filters)
+    hint = f"{place}: rows that pass {shown}." if shown else f"{place}: no rows; no policy applies to {role}."
+    if command == "INSERT":
+        hint = f"{place}: let in by {_names(applying(relation, command))}."
+    return Explanation(hint, "", role, relation.shown, command, relation.rights, cards)
+
+
 def _which(verdict: Verdict) -> str:
     shown = "; ".join(_expression(test) for test in verdict.failing)
     if not verdict.failing[0].policy.is_permissive:
@@ -78,7 +99,7 @@ def _expression(test: Test) -> str:
 def _unseen(relation: Relation, role: str, command: Command, verdict: Verdict) -> str:
     """The rule that surprises: whoever gets rows back, or filters by columns, reads them."""
     let_in = _names(applying(relation, command))
-    why = f"the policies for {command} ({let_in}) let the row pass, but a row that is returned or searched for"
+    why = f"the policies for {command} ({let_in}) let it pass, but a row that is returned or searched for"
     if verdict.tests:
         failing = "; ".join(_expression(test) for test in verdict.failing)
         refused = f" must pass SELECT's too, and it fails {failing}."
@@ -124,8 +145,8 @@ def replaced_row_refused(relation: Relation, role: str, policy: str | None) -> E
     updates = [p for p in applying(relation, "UPDATE") if policy is None or p.name == policy]
     shown = "; ".join(f'USING of policy "{p.name}": {p.using}' for p in updates)
     hint = (
-        f"UPDATE on {relation.shown} as {role}: the row that is there already may not be updated by this role, so"
-        f" it cannot be merged: {shown or f'no policy for UPDATE applies to {role}'}."
+        f"UPDATE on {relation.shown} as {role}: the row that is there already may not be updated by it,"
+        f" so it cannot be merged: {shown or f'no policy for UPDATE applies to {role}'}."
     )
     cards = tuple(_card(p, {}) for p in relation.policies)
     return Explanation(hint, "update using", role, relation.shown, "UPDATE", relation.rights, cards)
@@ -186,9 +207,9 @@ def no_unique_index(relation: Relation, role: str, conflict: Sequence[str]) -> E
     partial = [index for index in relation.unique if set(index.columns) == set(conflict) and index.predicate]
     if partial:
         hint = (
-            f"the unique index {partial[0].name} on {relation.shown} covers {wanted}, but it is partial, WHERE"
-            f" {partial[0].predicate}, and ON CONFLICT would have to repeat that, which a request cannot: make it"
-            " a whole unique index or constraint, or call a function that says ON CONFLICT itself."
+            f"the unique index {partial[0].name} on {relation.shown} covers {wanted}, but it is partial,"
+            f" WHERE {partial[0].predicate}, and ON CONFLICT would have to repeat that, which no request can:"
+            " make it a whole unique index or constraint, or call a function that says ON CONFLICT itself."
         )
         failed = "partial index"
     else:
@@ -216,15 +237,16 @@ def unknown_relation(
     exposed: Sequence[str],
     others: Sequence[tuple[str, str]],
 ) -> Explanation | None:
-    """A relation that is not served. found: those of that name, wherever; suggested: the nearest served one."""
+    """A relation that is not served. found: those of that name; suggested: the nearest served one."""
     for relation in found:
         hint = f"{relation.shown} exists, but {_why_not_served(relation, exposed)}."
         return Explanation(hint, "not exposed", role, relation.shown)
     if suggested is not None:
-        hint = f"{suggested.shown} exists and is exposed"
-        if not suggested.may_use_schema or not {*suggested.rights, *suggested.column_rights}:
-            hint += f", but nothing of it is granted to {role}"
-        return Explanation(f"{hint}.", "unknown name", role, suggested.shown)
+        # The hint that is there already names it.
+        if suggested.may_use_schema and (suggested.rights or suggested.column_rights):
+            return None
+        hint = f"{suggested.shown} is there, but nothing of it is granted to {role}."
+        return Explanation(hint, "unknown name", role, suggested.shown)
     near = closest(name, [known for _, known in others], 0.75)
     if near is None:
         return None
@@ -237,7 +259,7 @@ def _why_not_served(relation: Relation, exposed: Sequence[str]) -> str:
     if relation.schema in exposed:
         if relation.kind == "S":
             return "it is a sequence"
-        return f"not in the schema that was asked: name {relation.schema} in Accept-Profile or Content-Profile"
+        return f"in another schema: name {relation.schema} in Accept-Profile or Content-Profile"
     return _not_exposed(relation.schema, exposed)
 
 
