@@ -20,6 +20,7 @@ from toft.pg.pool import Pool
 from toft.protocol.worker import StorageSettings
 from toft.storage.blobs.local import LocalBlobs
 from toft.storage.context import DATABASE_ROLE, S3Keys, StorageContext
+from toft.storage.images.studio import Studio
 from toft.storage.service import StorageService
 from toft.tokens.apikey import make_legacy_key, make_publishable, make_secret
 from toft.tokens.identify import ProjectKeys, identify
@@ -51,6 +52,7 @@ class StorageBackend:
         )
         self.pool = Pool(lambda: connect(cluster.socket_path, DATABASE_ROLE, PASSWORD))
         self.settings = StorageSettings()
+        self.studio = Studio()
         self.listener: Listener | None = None
         self.service: StorageService | None = None
         self.http: httpx.AsyncClient | None = None
@@ -66,6 +68,7 @@ class StorageBackend:
         await self.http.aclose()
         await self.listener.close()
         self.pool.close()
+        self.studio.close()
 
     @property
     def url(self) -> str:
@@ -84,6 +87,7 @@ class StorageBackend:
                 settings=self.settings,
                 blobs=LocalBlobs(self.root),
                 external_url=self.url,
+                studio=self.studio,
                 s3_keys=S3Keys(
                     access_key_id=ACCESS_KEY_ID,
                     secret_access_key=SECRET_ACCESS_KEY,

@@ -39,6 +39,7 @@ from toft.rest.service import RestService
 from toft.storage.blobs.local import LocalBlobs
 from toft.storage.context import DATABASE_ROLE as STORAGE_ROLE
 from toft.storage.context import S3Keys, StorageContext
+from toft.storage.images.studio import Studio
 from toft.storage.service import StorageService
 from toft.tokens.caller import Caller
 from toft.tokens.identify import ProjectKeys
@@ -58,6 +59,7 @@ class Surroundings:
         self.clock = clock
         self.entropy = entropy
         self.passwords = PasswordWork(entropy)
+        self.studio = Studio()
         self.outside = HttpOutside()
         self.issuers = Issuers(self.outside, clock)
         self._schemas: WeakValueDictionary[str, SchemaStore[Prepared]] = WeakValueDictionary()
@@ -72,6 +74,7 @@ class Surroundings:
     async def close(self) -> None:
         """End the threads, close what is open to the outside."""
         self.passwords.close()
+        self.studio.close()
         await self.outside.close()
 
 
@@ -200,6 +203,7 @@ class Services:
                         settings=spec.settings.storage,
                         blobs=LocalBlobs(Path(spec.objects_path)),
                         external_url=external_url,
+                        studio=self._surroundings.studio,
                         s3_keys=S3Keys(
                             access_key_id=spec.secrets.s3_access_key_id,
                             secret_access_key=spec.secrets.s3_secret_access_key,

@@ -218,6 +218,8 @@ def _read_storage(keys: Keys) -> StorageSettings:
     return StorageSettings(
         enabled=keys.flag("storage.enabled", default.enabled),
         file_size_limit_bytes=keys.size("storage.file_size_limit", default.file_size_limit_bytes),
+        renders_images=keys.flag("storage.image_transformation.enabled", default.renders_images),
+        speaks_s3=keys.flag("storage.s3_protocol.enabled", default.speaks_s3),
     )
 
 

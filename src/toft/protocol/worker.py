@@ -176,6 +176,8 @@ class StorageSettings(msgspec.Struct, frozen=True):
 
     enabled: bool = True
     file_size_limit_bytes: int = 50 * 1024 * 1024
+    renders_images: bool = True
+    speaks_s3: bool = True
 
 
 class ServiceSettings(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ from toft.pg.connection import Connection
 from toft.pg.pool import Pool
 from toft.protocol.worker import StorageSettings
 from toft.storage.blobs.store import BlobStore
+from toft.storage.images.studio import Studio
 from toft.tokens.jwt import KeyRing
 from toft.world import Clock, Entropy
 
@@ -47,6 +48,7 @@ class StorageContext(msgspec.Struct, frozen=True, kw_only=True):
     settings: StorageSettings
     blobs: BlobStore
     external_url: str
+    studio: Studio
     s3_keys: S3Keys
     report: Callable[[str], None]
 

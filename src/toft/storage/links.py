@@ -12,6 +12,7 @@ from toft.storage.call import Call
 from toft.storage.content import Upload
 from toft.storage.errors import invalid_request, no_such_key
 from toft.storage.fields import read_object, read_texts, require_int
+from toft.storage.images.transformation import read_transformation, write_claim
 from toft.storage.names import check_bucket_name, check_key
 from toft.storage.objects import load_as, serve_found
 from toft.storage.records import SERVICE, ObjectRow
@@ -29,7 +30,8 @@ async def sign_download(call: Call) -> Response:
     actor = call.require_token()
     body = await call.read_body()
     seconds = require_int(body, "expiresIn", least=1)
-    transformations = _write_transformations(read_object(body, "transform"))
+    transform = {**read_object(body, "transform")}
+    transformations = write_claim(read_transformation(transform, "body/transform"))
     bucket, key = call.path["bucket"], call.path["key"]
     [found] = await run_as(call, actor, records.find_objects(actor, bucket, [key]))
     if not found.rows:
@@ -64,13 +66,18 @@ async def sign_downloads(call: Call) -> Response:
 
 async def read_signed(call: Call) -> Response:
     """GET /object/sign/{bucket}/{key}?token=…"""
+    return await serve_found(call, find_signed, expires_at=open_download(call).expires_at)
+
+
+def open_download(call: Call) -> Grant:
+    """What the token in the query allows. Raises `StorageError`."""
     bucket, key = call.path["bucket"], call.path["key"]
     now = call.context.clock.unix()
-    grant = open_grant(call.context.ring, _read_token(call), bucket, key, "download", now)
-    return await serve_found(call, _find_signed, expires_at=grant.expires_at)
+    return open_grant(call.context.ring, _read_token(call), bucket, key, "download", now)
 
 
-async def _find_signed(call: Call) -> dict[str, Any]:
+async def find_signed(call: Call) -> dict[str, Any]:
+    """The row of an object whose reader has shown a token for it."""
     return await load_as(call, SERVICE, call.path["bucket"], call.path["key"])
 
 
@@ -126,12 +133,3 @@ def _read_token(call: Call) -> str:
     if not token:
         raise invalid_request("querystring must have required property 'token'")
     return token
-
-
-def _write_transformations(transform: dict[str, Any]) -> str:
-    names = ("width", "height", "resize", "quality", "format")
-    given = [(name, transform[name]) for name in names if transform.get(name) is not None]
-    for name, value in given:
-        if not isinstance(value, str | int | float) or not str(value).replace(".", "").isalnum():
-            raise invalid_request(f"body/transform/{name} is invalid")
-    return ",".join(f"{name}:{value}" for name, value in given)

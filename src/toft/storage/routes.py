@@ -10,6 +10,7 @@ import msgspec
 from toft.http.message import Response
 from toft.storage import buckets, health, links, listing, objects, uploads
 from toft.storage.call import Call
+from toft.storage.images import render
 
 type Endpoint = Callable[[Call], Awaitable[Response]]
 
@@ -58,6 +59,18 @@ ROUTES: tuple[Route, ...] = (
     _route("POST /object/sign/{bucket}/{key}", links.sign_download, "storage.object.sign"),
     _route("POST /object/sign/{bucket}", links.sign_downloads, "storage.object.sign_many"),
     _route("GET /object/sign/{bucket}/{key}", links.read_signed, "storage.object.get_signed"),
+    *_read_routes(
+        "/render/image/authenticated/{bucket}/{key}", render.render_authenticated,
+        "storage.render.image_authenticated", "storage.render.image_authenticated",
+    ),
+    *_read_routes(
+        "/render/image/public/{bucket}/{key}", render.render_public,
+        "storage.render.image_public", "storage.render.image_public",
+    ),
+    *_read_routes(
+        "/render/image/sign/{bucket}/{key}", render.render_signed,
+        "storage.render.image_sign", "storage.render.image_sign",
+    ),
     *_read_routes(
         "/object/info/public/{bucket}/{key}", objects.info_public,
         "storage.object.info_public", "storage.object.info_public",

@@ -53,8 +53,8 @@ async def serve(call: Call, served: Served, *, expires_at: int | None = None) ->
 
     Raises `Missing` when the row's bytes are not there.
     """
-    headers = _headers(call, served, expires_at)
-    if _is_unchanged(call, served):
+    headers = describe(call, served, expires_at)
+    if is_unchanged(call, served):
         return Response(304, headers)
     span = parse_range(call.header(b"range"), served.size)
     start, end = (span.start, span.end) if span is not None else (0, served.size)
@@ -69,9 +69,13 @@ async def serve(call: Call, served: Served, *, expires_at: int | None = None) ->
     return Response(206 if span is not None else 200, headers, body)
 
 
-def _headers(call: Call, served: Served, expires_at: int | None) -> HeaderList:
+def describe(
+    call: Call, served: Served, expires_at: int | None, *, content_type: str | None = None
+) -> HeaderList:
+    """What is told of an object besides its length. content_type: of what is sent, if it is made of it."""
     # a page that runs as one of ours could read what belongs to the site
-    kind = "text/plain" if "text/html" in served.content_type.lower() else served.content_type
+    declared = content_type or served.content_type
+    kind = "text/plain" if "text/html" in declared.lower() else declared
     headers: HeaderList = [
         (b"accept-ranges", b"bytes"),
         (b"content-type", header_value(kind)),
@@ -101,7 +105,8 @@ def _disposition(name: str) -> bytes:
     return f"attachment; filename={encoded}; filename*=UTF-8''{encoded}".encode()
 
 
-def _is_unchanged(call: Call, served: Served) -> bool:
+def is_unchanged(call: Call, served: Served) -> bool:
+    """Whether the client says that it has this very object."""
     asked = call.header(b"if-none-match")
     if asked is not None:
         return asked == served.etag

@@ -30,7 +30,7 @@ class StorageService:
                 raise access_denied("Invalid Compact JWS")
             if path.startswith(tus.PREFIX):
                 return await self._tus.handle(request, caller, path)
-            if path == s3.PREFIX or path.startswith(f"{s3.PREFIX}/"):
+            if self._context.settings.speaks_s3 and (path == s3.PREFIX or path.startswith(f"{s3.PREFIX}/")):
                 return await self._s3.handle(request, caller, path)
             match = find_route(request.method, path)
             if match is None:
