@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toft.protocol.bundle import Bundle, env_names, is_wanted, seed_patterns
+from toft.protocol.bundle import Bundle, env_names, is_wanted, seed_patterns, signing_keys_path
 
 FILES = {
     "supabase/config.toml": b"[api]\n",
@@ -127,3 +127,21 @@ def test_patterns_of_seeds() -> None:
     """
     assert seed_patterns(text) == ["./a.sql", "./b/[0-9]*.sql", "x]y.sql", "../c.sql", "single.sql"]
     assert seed_patterns("") == []
+
+
+@pytest.mark.parametrize(
+    ("config", "path"),
+    [
+        ('[auth]\nsigning_keys_path = "./signing_keys.json"  # ours', "supabase/signing_keys.json"),
+        ("auth.signing_keys_path='keys/a.json'", "supabase/keys/a.json"),
+        ('[auth]\n"signing_keys_path" = "a.json"', "supabase/a.json"),
+        ('[auth]\nsigning_keys_path = ""', None),
+        ('[auth]\nsigning_keys_path = "../a.json"', None),
+        ('[auth]\nsigning_keys_path = "/etc/passwd"', None),
+        ('# signing_keys_path = "a.json"', None),
+        ("", None),
+    ],
+)
+def test_the_file_of_signing_keys_is_found(config: str, path: str | None) -> None:
+    """By eye, and never outside supabase/."""
+    assert signing_keys_path(config) == path

@@ -108,7 +108,7 @@ def signing_keys_path(config: str) -> str | None:
     """The file that `signing_keys_path` names, if it lies in supabase/; a quick look, for the quick path."""
     for line in config.splitlines():
         name, found, value = line.partition("=")
-        if found and name.strip().rpartition(".")[2] == "signing_keys_path":
+        if found and name.rpartition(".")[2].strip(" \t\"'") == "signing_keys_path":
             path = value.partition("#")[0].strip().strip("\"'").removeprefix("./")
             if path and not path.startswith("/") and ".." not in path.split("/"):
                 return f"supabase/{path}"
