@@ -1,6 +1,6 @@
 # The daily commands. Everything longer than three lines is a script in tools/.
 .DEFAULT_GOAL := help
-.PHONY: help setup check fix unit test demo soak-fork bench docs generate wheel clean
+.PHONY: help setup check fix unit test soak-requests soak-schema demo soak-fork bench docs generate wheel clean
 export PYTHONDONTWRITEBYTECODE =
 PY := .venv/bin/python
 PYTEST := $(PY) -m pytest
@@ -34,6 +34,12 @@ test: needs ## everything that a change must pass, cheapest first
 
 soak-fork: needs ## 500 forks of a database that is written to, each checked
 	TOFT_TEST_FORKS=500 $(PYTEST) tests/service/daemon/test_forks.py::test_every_fork_is_sound -q
+
+soak-requests: setup ## a million wild requests to the Data API, none of which may end in a 5xx: an hour
+	WILD_REQUESTS=$${REQUESTS:-1000000} $(PYTEST) tests/service/rest/test_wild_requests.py -q -s
+
+soak-schema: setup ## ten thousand changes of a schema, each seen by the next request: minutes
+	SCHEMA_PAIRS=$${PAIRS:-10000} $(PYTEST) tests/service/rest/test_freshness.py -k after_each_change -q -s
 
 demo: needs ## the example app on a backend of its own, through supabase-py and supabase-js
 	@tools/demo

@@ -1,10 +1,20 @@
-"""Endless requests by chance over the tables of `fix_rest.SCHEMA`: most right, some of them nearly."""
+"""Endless requests by chance over `fix_rest.SCHEMA` and `HOSTILE`: most right, some nearly, some noise."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator
 from urllib.parse import quote
+
+#: tables and columns whose names break what does not quote them
+HOSTILE = """
+create table public."sel""ect" ("a.b" int primary key, "1st, (x)" text, "or\\der" text, "ün ï->>" jsonb);
+create table public."from" ("where" int primary key, "a.b" int references public."sel""ect",
+  "%s" text);
+insert into public."sel""ect" values (1, 'x', null, '{"k": [1]}'), (2, '', 'y', null);
+insert into public."from" values (1, 1, 'z');
+grant all on public."sel""ect", public."from" to service_role;
+""" % ("x" * 63)
 
 _COLUMNS = {
     "clients": ["id", "name"],
@@ -13,6 +23,8 @@ _COLUMNS = {
     "members": ["project_id", "person_id"],
     "notes": ["id", "body", "stars", "owner"],
     "project_names": ["id", "name", "client_id"],
+    'sel"ect': ['"a.b"', '"1st, (x)"', '"or\\\\der"', '"ün ï->>"', '"ün ï->>"->k', '"ün ï->>"->k->>0'],
+    "from": ["where", '"where"', '"a.b"', "x" * 63],
 }
 _EMBEDS = {
     "clients": ["projects", "project_names", "...projects"],
@@ -21,8 +33,10 @@ _EMBEDS = {
     "members": ["projects", "people", "...people"],
     "notes": [],
     "project_names": ["clients", "people"],
+    'sel"ect': ["from", '"from"!inner', "...from"],
+    "from": ['"sel\\"ect"', '"odd ..":"sel\\"ect"!inner'],
 }
-_TARGETS = {"boss_id": "people", "c": "clients"}
+_TARGETS = {"boss_id": "people", "c": "clients", '"from"': "from", '"sel\\"ect"': 'sel"ect'}
 # fmt: off
 _VALUES = ["1", "2", "x", "", "null", "é", "a b", "'",
            '"', "\\", "%", "{1,2}", "{}", "1e400", "\x00", "$1", "--",
@@ -51,6 +65,14 @@ _PREFERENCES = [
 _ACCEPTS = ["", "*/*", "text/csv", "application/vnd.pgrst.object+json", "application/vnd.pgrst.plan", "x/y"]
 _HEADERS = [("Range", "0-1"), ("Range", "5-2"), ("Accept-Profile", "public"), ("Content-Type", "text/csv")]
 
+# fmt: off
+_CRUMBS = [
+    *"().,:!*&=%+;?#/-", "%00", "%FF", "%", "%2", "%C3%28", "select=", "id=", "eq.", "in.(", "or=(", "and(",
+    "not.", "->", "->>", "::", "...", '"', "limit=", "9" * 30, "1", "x", "clients(", "\xe9",
+    "items=0-",
+]
+# fmt: on
+
 type WildRequest = tuple[str, str, bytes, dict[str, str]]
 
 
@@ -76,8 +98,11 @@ class _Maker:
         }
         if self._rarely():
             headers |= dict([self._one(_HEADERS)])
-        if chance.random() < 0.1:
+        kind = chance.random()
+        if kind < 0.1:
             return self._call(headers)
+        if kind < 0.13:
+            return self._noise(method)
         table = self._one(list(_COLUMNS))
         pairs = [*self._filters(table), *self._shape(table, method)]
         chance.shuffle(pairs)
@@ -85,7 +110,7 @@ class _Maker:
         if chance.random() < 0.04:
             query = self._damaged(query)
         body = self._one(_BODIES) if method in {"POST", "PATCH", "PUT"} else b""
-        return method, f"/{table}?{query}", body, headers
+        return method, f"/{_quoted(table)}?{query}", body, headers
 
     def _call(self, headers: dict[str, str]) -> WildRequest:
         function = self._one(["add", "projects_of", "touch", "timeout", "missing"])
@@ -95,6 +120,18 @@ class _Maker:
             return "GET", f"/rpc/{function}?{arguments}&{extra}", b"", headers
         body = self._one([b'{"a": 1}', b'{"client": 1}', b"{}", b"", b'{"a": "x", "b": []}'])
         return "POST", f"/rpc/{function}", body, headers
+
+    def _noise(self, method: str) -> WildRequest:
+        """What no client sends: any bytes as path, query, body and headers."""
+        chance = self._chance
+        path = self._one(["", "rpc/add", "clients", "projects", chance.randbytes(4).decode("latin-1")])
+        query = "".join(self._one(_CRUMBS) for _ in range(chance.randrange(12)))
+        deep = chance.randrange(1, 400)
+        body = self._one(
+            [chance.randbytes(chance.randrange(40)), b"[" * deep + b"]" * deep, b'{"id":' * deep]
+        )
+        headers = {"Prefer": self._one(_CRUMBS), "Accept": self._one(_CRUMBS), "Range": self._one(_CRUMBS)}
+        return method, f"/{_quoted(path)}?{query}", body, headers
 
     def _filters(self, table: str) -> list[tuple[str, str]]:
         found: list[tuple[str, str]] = []

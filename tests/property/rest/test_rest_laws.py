@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import postgast
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -40,12 +41,13 @@ def outcome(method: str, path: str, query: str, body: bytes, head: Head) -> tupl
 def test_any_request_becomes_sql_or_an_answer(
     request: Wild,
 ) -> None:
-    """Whatever is asked: a statement whose every parameter has a source, or an error with a code."""
+    """Whatever is asked: SQL that parses and whose every parameter has a source, or an error with a code."""
     method, path, query, body, prefer, accept = request
     rendered, values = outcome(method, path, encoded(query), body, Head(prefer=prefer, accept=accept))
     if isinstance(rendered, RestError):
         assert rendered.code.startswith("PGRST")
         return
+    postgast.parse(rendered.sql.decode("utf-8", "replace"))
     used = {int(number) for number in re.findall(rb"\$(\d+)", _without_quoted(rendered.sql))}
     assert used == set(range(1, len(rendered.sources) + 1))
     for source in rendered.sources:
