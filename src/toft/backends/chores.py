@@ -40,12 +40,13 @@ class Snap(msgspec.Struct, frozen=True, tag=True):
 
 
 class CopySnapshot(msgspec.Struct, frozen=True, tag=True):
-    """Make a backend's folder, with a copy of a snapshot in it. Answered by its `Secrets`."""
+    """Make a backend's folder, with a copy of a snapshot in it, or with itself. Answered by its `Secrets`."""
 
     lane: ClassVar[LaneName] = "snap"
     snapshot: Path
     folder: Path
     uid: int | None
+    moves: bool = False
 
 
 class Remove(msgspec.Struct, frozen=True, tag=True):

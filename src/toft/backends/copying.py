@@ -8,7 +8,7 @@ from pathlib import Path
 from toft.backends.chores import CopySnapshot, Snap
 from toft.backends.identity import make_secrets
 from toft.engine.capture import MOST_PAUSE_SECONDS, Captured, capture, link_objects
-from toft.engine.copy import copy_data
+from toft.engine.copy import copy_data, give
 from toft.errors.backend import BackendFailed
 from toft.errors.checkpoint import PausedTooLong
 from toft.host.files import remove_tree
@@ -40,6 +40,11 @@ def snap(chore: Snap) -> Captured:
 def copy_snapshot(chore: CopySnapshot) -> Secrets:
     """Make the folder, and secrets for the backend."""
     _make_folder(chore.folder)
+    if chore.moves:
+        for name in ("pgdata", "objects"):
+            (chore.snapshot / name).rename(chore.folder / name)
+        give(chore.folder / "pgdata", chore.uid)
+        return make_secrets(SystemEntropy(), SystemClock())
     copy_data(chore.snapshot / "pgdata", chore.folder / "pgdata", chore.uid, check=lambda: None)
     link_objects(chore.snapshot / "objects", chore.folder / "objects")
     return make_secrets(SystemEntropy(), SystemClock())

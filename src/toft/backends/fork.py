@@ -53,7 +53,7 @@ async def fork(context: Context, lease_id: str, wish: ForkLease) -> Forked:
         raise TooManyBackends(count=leased)
     lease = context.leases.get(lease_id)
     async with _alone(context, lease) as backend:
-        snapshot, captured = await _capture(context, backend, lease, "")
+        snapshot, captured = await _capture(context, backend, lease, "", is_for_one=wish.count == 1)
     try:
         made = await _all_or_none(context, lease, backend, snapshot, wish)
     finally:
@@ -112,11 +112,13 @@ async def _alone(context: Context, lease: Lease) -> AsyncGenerator[Backend]:
         yield keep.backend_of(context, lease)
 
 
-async def _capture(context: Context, backend: Backend, lease: Lease, name: str) -> tuple[Snapshot, Captured]:
+async def _capture(
+    context: Context, backend: Backend, lease: Lease, name: str, *, is_for_one: bool = False
+) -> tuple[Snapshot, Captured]:
     for attempt in range(MOST_TRIES):
         backend = await _awake(context, backend)
         try:
-            snapshot, captured = await context.snapshots.take(backend, lease.id, name)
+            snapshot, captured = await context.snapshots.take(backend, lease.id, name, is_for_one=is_for_one)
         except BackendFailed:
             context.leases.get(lease.id)
             if attempt == MOST_TRIES - 1:

@@ -41,6 +41,7 @@ class Snapshots:
         self._known: dict[str, Snapshot] = {}
         #: of what forks are made from: the administrator's password in it
         self._passwords: dict[str, str] = {}
+        self._for_one: set[str] = set()
 
     def load(self, live: set[LeaseId]) -> None:
         """Read the records of live leases; the rest, and folders without a record, are thrown away."""
@@ -61,6 +62,10 @@ class Snapshots:
     def password(self, snapshot_id: str) -> str | None:
         """The administrator's password in it; None in a checkpoint, where it is the backend's own."""
         return self._passwords.get(snapshot_id)
+
+    def is_for_one(self, snapshot_id: str) -> bool:
+        """Whether only one fork is made from it, which may have it as it is."""
+        return snapshot_id in self._for_one
 
     def of_lease(self, lease_id: str) -> list[Snapshot]:
         """The checkpoints of a lease, oldest first."""
@@ -92,7 +97,9 @@ class Snapshots:
             number += 1
         return str(number)
 
-    async def take(self, backend: Backend, lease_id: LeaseId, name: str) -> tuple[Snapshot, Captured]:
+    async def take(
+        self, backend: Backend, lease_id: LeaseId, name: str, *, is_for_one: bool = False
+    ) -> tuple[Snapshot, Captured]:
         """Copy a running backend; there is no record of it yet. Raises what the capture raised."""
         if backend.pid is None or backend.pid_ticks is None or backend.secrets is None:
             raise BackendFailed(cause="it does not run")
@@ -115,6 +122,8 @@ class Snapshots:
             raise
         if not name:
             self._passwords[snapshot_id] = chore.source.password
+        if is_for_one:
+            self._for_one.add(snapshot_id)
         snapshot = Snapshot(
             id=snapshot_id,
             lease_id=lease_id,
@@ -147,4 +156,5 @@ class Snapshots:
     def discard(self, snapshot: Snapshot) -> None:
         """Throw its files away."""
         self._passwords.pop(snapshot.id, None)
+        self._for_one.discard(snapshot.id)
         self._trash.throw(self.folder(snapshot.id))

@@ -84,6 +84,19 @@ def copy_data(
     return Copied(files=job.files, bytes=job.bytes, is_shared=job.shared > 0)
 
 
+def give(directory: Path, owner: int | None) -> None:
+    """Let all of a data directory belong to this user."""
+    if owner is None:
+        return
+    at = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for name, _ in _walk(directory, ""):
+            os.chown(name, owner, owner, dir_fd=at)
+        os.fchown(at, owner, owner)
+    finally:
+        os.close(at)
+
+
 class _Job:
     def __init__(self, source: Path, target: Path, owner: int | None) -> None:
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC

@@ -27,7 +27,12 @@ async def clone(context: Context, backend: Backend) -> None:
             templates=context.places.templates, key=backend.template_key, folder=folder, uid=backend.uid
         )
         if backend.snapshot is None
-        else CopySnapshot(context.snapshots.folder(backend.snapshot), folder, backend.uid)
+        else CopySnapshot(
+            context.snapshots.folder(backend.snapshot),
+            folder,
+            backend.uid,
+            moves=context.snapshots.is_for_one(backend.snapshot),
+        )
     )
     made = await context.jobs.run(chore, Secrets)
     secrets = with_project_keys(made, backend.settings.auth.keys, context.clock.unix())
