@@ -30,7 +30,8 @@ MAJORS = (18, 17, 15) if os.environ.get("TOFT_TEST_PG17") else (18, 15)
 #: Who may log in to a cluster of these tests.
 LOGINS = ("supabase_admin", "postgres", "authenticator", "supabase_auth_admin", "supabase_storage_admin")
 PASSWORD = "only-for-tests"
-UNPRIVILEGED_UID = 65534
+#: of this run alone: the number of processes is limited by user
+UNPRIVILEGED_UID = 50_000 + os.getpid() % 10_000
 
 
 class SupabaseCluster:

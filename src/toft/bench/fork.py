@@ -50,7 +50,7 @@ def measure(is_quick: bool, report: Report) -> list[Figure]:
 
 
 def _forks(
-    land: Ground, name: str, megabytes: int, rounds: int, goals: list[dict[str, float]]
+    land: Ground, name: str, megabytes: int, rounds: int, goals: tuple[Goal, Goal, Goal]
 ) -> list[Figure]:
     parent = _filled(land, megabytes)
     totals: list[float] = []

@@ -17,7 +17,7 @@ from toft.migrate.config import ProjectConfig, read_config
 from toft.migrate.glob import expand
 from toft.migrate.notice import Notice, info, warning
 from toft.migrate.place import line_and_column
-from toft.migrate.psql_commands import find_psql
+from toft.migrate.psql_commands import PsqlOnly, Understood, understand
 from toft.protocol.bundle import MIGRATIONS, ROLES, Bundle
 
 _MIGRATION_NAME = re.compile(r"([0-9]+)_(.*)\.sql")
@@ -35,17 +35,21 @@ class Options(msgspec.Struct, frozen=True):
 
 
 class SqlFile(msgspec.Struct, frozen=True):
-    """A file to run. text: without byte-order mark. sha256: of its bytes as they are, in hexadecimal."""
+    """A file to run. text: without byte-order mark. sha256: of its bytes as they are, in hexadecimal.
+
+    notices: what the user should hear about it.
+    """
 
     path: str
     text: str
     sha256: str
+    notices: tuple[Notice, ...] = ()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.path!r})"
 
 
-class Migration(SqlFile, frozen=True):
+class Migration(SqlFile, frozen=True, kw_only=True):
     """A file of the migrations folder; version and name as the history records them."""
 
     version: str
@@ -76,6 +80,8 @@ def read_project(bundle: Bundle, options: Options = Options()) -> Project:  # no
         notices = (*notices, *(_no_seed(pattern) for pattern in found.unmatched if config.seed_is_explicit))
         seeds = [read_file(path, bundle.files[path]) for path in found.paths]
     roles = read_file(ROLES, bundle.files[ROLES]) if ROLES in bundle.files else None
+    files = [*([roles] if roles else []), *migrations, *seeds]
+    notices = (*notices, *(notice for file in files for notice in file.notices))
     return Project(config, roles, tuple(migrations), tuple(seeds), options, tuple(notices))
 
 
@@ -90,7 +96,9 @@ def _read_migrations(bundle: Bundle, folder: str) -> tuple[list[Migration], list
         match = _MIGRATION_NAME.fullmatch(path.rpartition("/")[2])
         if match:
             file = read_file(path, bundle.files[path])
-            migrations.append(Migration(file.path, file.text, file.sha256, match[1], match[2]))
+            migrations.append(
+                Migration(file.path, file.text, file.sha256, file.notices, version=match[1], name=match[2])
+            )
     # By version as text, so `10_a` runs before `9_b`; of two with one version, by the rest of the name.
     migrations.sort(key=lambda migration: migration.version)
     return migrations, notices
@@ -143,10 +151,23 @@ def read_file(path: str, raw: bytes) -> SqlFile:
             cause=f"byte 0x{byte:02x} is not UTF-8",
             advice="save the file as UTF-8 (`iconv -f latin1 -t utf-8` if it is an old one)",
         ) from None
-    if found := find_psql(text):
+    found = understand(text)
+    if isinstance(found, PsqlOnly):
         line, column = line_and_column(text, found.start)
         raise FileUnreadable(file=path, line=line, column=column, cause=found.cause, advice=found.advice)
-    return SqlFile(path, text, hashlib.sha256(raw).hexdigest())
+    return SqlFile(path, text, hashlib.sha256(raw).hexdigest(), _only_here(path, text, found))
+
+
+def _only_here(path: str, text: str, understood: Understood) -> tuple[Notice, ...]:
+    """What is done here and refused by the Supabase CLI."""
+    places = [(start, f"`{command}` is a command of psql") for start, command in understood.passed_over]
+    places += [(rows.start, "`COPY ... FROM stdin` reads from psql") for rows in understood.rows]
+    first = min(places, default=None)
+    if first is None:
+        return ()
+    line, _ = line_and_column(text, first[0])
+    more = f" (and {len(places) - 1} more)" if len(places) > 1 else ""
+    return (warning(f"{path}:{line}: {first[1]}: understood here, the Supabase CLI refuses the file{more}"),)
 
 
 class Pending(msgspec.Struct, frozen=True):

@@ -14,12 +14,12 @@ import msgspec
 from toft.errors.project import HistoryUnknown, MigrationsOutOfOrder
 from toft.migrate import history
 from toft.migrate.batches import session_settings
+from toft.migrate.cut import cut
 from toft.migrate.digest import Stage, chain
 from toft.migrate.notice import Notice, info
 from toft.migrate.project import Migration, Project, SqlFile, decide_pending
 from toft.migrate.sending import Elevated, send_file, send_seed
 from toft.migrate.sessions import Connect, Report, Sessions
-from toft.migrate.split import split
 from toft.migrate.surroundings import make_buckets, set_up
 from toft.pg.connection import Connection
 
@@ -89,7 +89,7 @@ class _Run:
 
     async def _apply_roles(self, roles: SqlFile) -> None:
         self._sessions.report(f"applying {roles.path}")
-        self.elevated += await send_file(self._sessions, roles, split(roles.text))
+        self.elevated += await send_file(self._sessions, roles, cut(roles.text))
 
     async def _migrate(self, ahead: Sequence[Migration], *, is_continued: bool) -> None:
         """is_continued: the database has the migrations before these, by the same chain."""
@@ -100,7 +100,7 @@ class _Run:
         for migration in ahead:
             self._sessions.report(f"applying {migration.path}")
             await tenant.script("reset all")
-            pieces = split(migration.text)
+            pieces = cut(migration.text)
             row = history.migration_row(migration, pieces)
             self.elevated += await send_file(self._sessions, migration, pieces, row)
             self.migrations.append(migration.path)
@@ -117,7 +117,7 @@ class _Run:
     async def _restore_settings(self, last: Migration) -> None:
         """Seeds meet what the last migration has set in its session, also when that ran long ago."""
         tenant = await self._sessions.tenant()
-        for statement in session_settings(split(last.text)):
+        for statement in session_settings(cut(last.text)):
             await tenant.script(statement)
 
     async def _seed(self, ahead: Sequence[SqlFile]) -> None:

@@ -9,6 +9,7 @@ import msgspec
 from toft.errors.project import MigrationFailed
 from toft.migrate import permit
 from toft.migrate.batches import Batch, decide_sending, governs_transaction, strip_comments
+from toft.migrate.cut import cut
 from toft.migrate.do_block import rewrite_do_block
 from toft.migrate.elevate import TENANT, Elevation, Refusal, custom_parameters, decide_elevation
 from toft.migrate.failure import Outcome, migration_failed
@@ -16,7 +17,7 @@ from toft.migrate.lex import first_token
 from toft.migrate.place import line_and_column
 from toft.migrate.project import SqlFile
 from toft.migrate.sessions import Sessions
-from toft.migrate.split import Piece, split
+from toft.migrate.split import Piece
 from toft.pg.connection import Connection
 from toft.pg.quote import identifier
 from toft.pg.sqlstate import ConnectionLost, PostgresError
@@ -35,6 +36,7 @@ class _Outgoing(msgspec.Struct):
     """A statement as it will be sent. elevations: what the permits in it do."""
 
     text: str
+    rows: str | None = None
     elevations: tuple[Elevation, ...] = ()
     refusal: Refusal | None = None
 
@@ -63,12 +65,15 @@ async def send_file(
 
 async def send_seed(tenant: Connection, seed: SqlFile, row: Statement) -> None:
     """A seed is one transaction, in a transaction block: LOCK TABLE works in it."""
-    pieces = split(seed.text)
+    pieces = cut(seed.text)
     done = 0
     try:
         await tenant.script("begin")
         for piece in pieces:
-            await tenant.script(piece.text)
+            if piece.rows is None:
+                await tenant.script(piece.text)
+            else:
+                await tenant.pipeline([_statement(piece.text, piece.rows)])
             done += 1
         await tenant.pipeline([row])
         await tenant.script("commit")
@@ -109,13 +114,13 @@ def _prepare(pieces: Sequence[Piece], *, has_createrole: bool) -> list[_Outgoing
     for piece in pieces:
         decision = decide(piece.text)
         if isinstance(decision, Elevation):
-            sent = _Outgoing(f"select {call(0)}", (decision,))
+            sent = _Outgoing(f"select {call(0)}", elevations=(decision,))
         elif decision is not None:
             sent = _Outgoing(piece.text, refusal=decision)
         elif block := rewrite_do_block(piece.text, decide, call):
-            sent = _Outgoing(block.text, block.elevations, block.refusal)
+            sent = _Outgoing(block.text, None, block.elevations, block.refusal)
         else:
-            sent = _Outgoing(piece.text)
+            sent = _Outgoing(piece.text, piece.rows)
         permits += len(sent.elevations)
         outgoing.append(sent)
     return outgoing
@@ -150,15 +155,19 @@ async def _send_batches(
 async def _send(
     tenant: Connection, batch: Batch, outgoing: Sequence[_Outgoing], row: Statement | None
 ) -> None:
-    texts = [sent.text for sent in outgoing[batch.first : batch.end]]
-    if batch.is_alone:
-        await tenant.script(texts[0])
+    going = outgoing[batch.first : batch.end]
+    if batch.is_alone and going[0].rows is None:
+        await tenant.script(going[0].text)
         return
-    statements = [Statement(text.encode()) for text in texts]
+    statements = [_statement(sent.text, sent.rows) for sent in going]
     if row is not None:
         statements.append(row)
     if statements:
         await tenant.pipeline(statements)
+
+
+def _statement(text: str, rows: str | None) -> Statement:
+    return Statement(text.encode(), copied=None if rows is None else rows.encode())
 
 
 async def _search_path(tenant: Connection) -> str | None:

@@ -38,10 +38,14 @@ _COMMENT_EDGE = re.compile(r"/\*|\*/")
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """One statement as it is sent. start: where its text begins, in characters of the file's text."""
+    """One statement as it is sent. start: where its text begins, in characters of the file's text.
+
+    rows: what follows a COPY FROM stdin.
+    """
 
     text: str
     start: int
+    rows: str | None = None
 
 
 def split(text: str) -> list[Piece]:

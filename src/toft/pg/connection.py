@@ -102,6 +102,8 @@ class Connection(asyncio.Protocol):
         self._greeting = self._exchange
         #: how many statements it has; None for the simple protocol
         self._expected: int | None = None
+        #: it carries what COPY FROM STDIN reads
+        self._feeds = False
         self._settling: asyncio.Task[None] | None = None
         self._kept = _Kept()
         self._backend_key = b""
@@ -180,6 +182,7 @@ class Connection(asyncio.Protocol):
         transport = self._take_turn()
         exchange = self._exchange = self._loop.create_future()
         self._expected = None
+        self._feeds = False
         transport.write(wire.query(sql))
         try:
             results, error = await exchange
@@ -260,6 +263,7 @@ class Connection(asyncio.Protocol):
         transport = self._take_turn()
         out = self._kept.take_farewells()
         described: list[_Described] = []
+        self._feeds = False
         try:
             for index, statement in enumerate(statements):
                 prepared = self._kept.prepare(statement, out)
@@ -269,6 +273,9 @@ class Connection(asyncio.Protocol):
                     if prepared.columns is None:
                         out.append(wire.DESCRIBE)
                 out.append(wire.EXECUTE)
+                if statement.copied is not None:
+                    out += wire.copy_data(statement.copied)
+                    self._feeds = True
         except BaseException:
             self._kept.confirm(0)
             raise
@@ -379,7 +386,8 @@ class Connection(asyncio.Protocol):
             if reply is not None:
                 self._transport.write(reply)
         elif kind == 0x47 and self._transport is not None:  # G: COPY … FROM STDIN waits for data
-            self._refuse_copy(self._transport)
+            if not self._feeds:
+                self._refuse_copy(self._transport)
         elif kind != 0x76:  # v: the server speaks no newer version; all else is unheard of
             raise ProtocolViolation(f"unknown message {kind:#04x}")
 

@@ -47,13 +47,18 @@ class Encoded(msgspec.Struct, frozen=True, gc=False):
     data: bytes
 
 
+#: COPY's data goes in messages of so much
+_PIECE = 1 << 18
+
+
 class Statement(msgspec.Struct, frozen=True, gc=False):
     """One statement of a pipeline.
 
-    params: values in text format, None for NULL. more: those that come after, encoded before, where the same
-    are sent again and again. name_key: names the prepared statement that is kept on the
-    connection; the key must determine the SQL (and, under RLS, the role: see the Data API). None: not kept.
-    describe: the result's columns are wanted. binary: the result's values are wanted in binary format.
+    params: values in text format, None for NULL. more: those that come after, encoded before, where the
+    same are sent again and again. name_key: names the prepared statement that is kept on the connection;
+    the key must determine the SQL (and, under RLS, the role: see the Data API). None: not kept. describe:
+    the result's columns are wanted. binary: the result's values are wanted in binary format. copied: what
+    COPY FROM STDIN reads.
     """
 
     sql: bytes
@@ -62,6 +67,7 @@ class Statement(msgspec.Struct, frozen=True, gc=False):
     describe: bool = False
     binary: bool = False
     more: Encoded | None = None
+    copied: bytes | None = None
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -160,6 +166,12 @@ def close_statement(name: bytes) -> bytes:
 def query(sql: str) -> bytes:
     """The simple protocol: `sql` may hold several statements."""
     return message(b"Q", sql.encode() + b"\0")
+
+
+def copy_data(raw: bytes) -> list[bytes]:
+    """What COPY FROM STDIN reads, to its end. A COPY that has failed passes over it."""
+    pieces = [raw[at : at + _PIECE] for at in range(0, len(raw), _PIECE)]
+    return [*(message(b"d", piece) for piece in pieces), message(b"c", b"")]
 
 
 def message(kind: bytes, body: bytes) -> bytes:

@@ -14,7 +14,7 @@ from toft.errors.project import FileUnreadable
 from toft.migrate.config import read_config
 from toft.migrate.glob import expand, normalise
 from toft.migrate.project import read_file, select_migrations
-from toft.migrate.psql_commands import find_psql
+from toft.migrate.psql_commands import PsqlOnly, understand
 from toft.migrate.toml import read_toml
 from toft.protocol.bundle import CONFIG, Bundle, env_names, is_wanted, seed_patterns
 from toft.protocol.dotenv import parse
@@ -125,9 +125,13 @@ def test_any_file_is_text_or_refused(raw: bytes) -> None:
     ).map("".join)
 )
 def test_looking_for_psql_ends(text: str) -> None:
-    """Something is found in the text, or nothing."""
-    found = find_psql(text)
-    assert found is None or 0 <= found.start < len(text)
+    """The text is refused at a place in it, or every character that is left of it keeps its place."""
+    found = understand(text)
+    if isinstance(found, PsqlOnly):
+        assert 0 <= found.start < len(text)
+    else:
+        assert len(found.sql) == len(text)
+        assert all(ours in (theirs, " ") for ours, theirs in zip(found.sql, text, strict=True))
 
 
 @given(st.lists(paths, max_size=6), paths)
@@ -161,4 +165,4 @@ def test_every_entry_is_taken_or_told(names: list[str]) -> None:
 def test_deep_nesting_ends(depth: int) -> None:
     """Neither TOML nor SQL of absurd depth exhausts a reader."""
     read_config(bundle_of({CONFIG: "a = " + "[" * depth}))
-    find_psql("copy t from stdin".rjust(depth, "("))
+    understand("copy t from stdin".rjust(depth, "("))

@@ -129,7 +129,7 @@ def test_a_byte_order_mark_is_taken_away() -> None:
 
 
 def local(*versions: str) -> list[Migration]:
-    return [Migration(f"{version}_x.sql", "", "", version, "x") for version in versions]
+    return [Migration(f"{version}_x.sql", "", "", version=version, name="x") for version in versions]
 
 
 @pytest.mark.parametrize(
