@@ -8,7 +8,7 @@ from toft.protocol.worker import RestSettings
 from toft.rest.schema.model import Name
 
 
-class RestOptions(msgspec.Struct, frozen=True):
+class RestOptions(msgspec.Struct, frozen=True, cache_hash=True):
     """Defaults are those of a Supabase backend."""
 
     schemas: tuple[str, ...] = ("public", "graphql_public")

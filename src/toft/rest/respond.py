@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, Final, cast
 from urllib.parse import quote
@@ -19,7 +20,7 @@ from toft.rest.errors import (
 )
 from toft.rest.parse.headers import content_type
 from toft.rest.plan.nodes import InvokePlan, Plan
-from toft.rest.request import Act
+from toft.rest.request import Act, Media
 from toft.tokens.caller import Refusal
 
 _JSON: Final = b"application/json; charset=utf-8"
@@ -44,13 +45,13 @@ def read_answer(results: Sequence[Result], plan: Plan) -> Answer:
     if plan.media.kind == "plan":
         lines = (row[0] or b"" for row in result.rows)
         return Answer(None, 0, b"\n".join(lines) + b"\n", None, None)
-    total, page, body, headers, status, *rest = result.rows[0]
+    row = result.rows[0]
+    total, page, body, headers, status = row[:5]
     answer = Answer(
         None if total is None else int(total), 0 if page is None else int(page), body or b"", headers, status
     )
-    if rest:
-        location, inserted = rest
-        answer.location = location
+    if len(row) > 5:
+        answer.location, inserted = row[5:]
         answer.inserted = None if inserted is None else int(inserted)
     if len(results) > 1:
         answer.total = _estimated(plan, answer.total, _planned_rows(results[1]))
@@ -108,10 +109,15 @@ def content_range(first: int, last: int, total: int | None) -> tuple[bytes, byte
 def _typed(plan: Plan, body: bytes | None) -> HeaderList:
     """The headers of a response that has a type, and a body unless it is None."""
     headers: HeaderList = [] if body is None else [(b"content-length", b"%d" % len(body))]
-    headers.append((b"content-type", content_type(plan.media).encode()))
+    headers.append((b"content-type", _type_of(plan.media)))
     if plan.has_profile:
         headers.append((b"content-profile", plan.name.schema.encode()))
     return headers
+
+
+@functools.lru_cache(512)
+def _type_of(media: Media) -> bytes:
+    return content_type(media).encode()
 
 
 def _applied(plan: Plan) -> HeaderList:
@@ -195,6 +201,8 @@ def _changed(plan: Plan, answer: Answer) -> Response:
 
 def _override(response: Response, answer: Answer) -> None:
     """Apply response.status and response.headers; a header replaces ours of the same name."""
+    if answer.status is None and answer.headers is None:
+        return
     status = response.status if answer.status is None else _wished_status(answer.status)
     if answer.headers is not None:
         wished = _wished_headers(answer.headers)

@@ -64,29 +64,29 @@ def respond_root(
     rights: Rights, asked: Asked, schema: SchemaCache, options: RestOptions, scheme: str, host: str
 ) -> Response:
     """The description as a response. Raises PGRST107."""
-    media = negotiate_root(parse_accept(asked.accept))
+    media = negotiate_root(parse_accept(asked.target.accept))
     sees_all = options.openapi_mode == "ignore-privileges"
     tables = [
         table
         for table in schema.tables.values()
-        if table.schema == asked.schema and (sees_all or table.name in rights.relations)
+        if table.schema == asked.target.schema and (sees_all or table.name in rights.relations)
     ]
     routines = [
         routine
         for overloads in schema.routines.values()
         for routine in overloads
-        if routine.schema == asked.schema and (sees_all or routine.oid in rights.routines)
+        if routine.schema == asked.target.schema and (sees_all or routine.oid in rights.routines)
     ]
     place = Place.of_url(options.openapi_server_url) if options.openapi_server_url else Place(scheme, host)
     body = b""
-    if not asked.is_head:
+    if not asked.target.is_head:
         described = describe(
             schema, tables, routines, rights.comment, place, has_security=options.openapi_security
         )
         body = msgspec.json.encode(described)
     headers: HeaderList = [(b"content-type", content_type(media).encode())]
-    if not asked.is_head:
+    if not asked.target.is_head:
         headers.append((b"content-length", b"%d" % len(body)))
-    if asked.has_profile:
-        headers.append((b"content-profile", asked.schema.encode()))
+    if asked.target.has_profile:
+        headers.append((b"content-profile", asked.target.schema.encode()))
     return Response(200, headers, body)

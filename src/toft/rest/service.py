@@ -42,6 +42,7 @@ from toft.tokens.caller import Caller, Refusal
 WARM_SECONDS: Final = 900.0
 #: Whether the schema is checked, try by try. It may change under a request; the last time it is let be.
 _TRIES: Final = (True, True, False)
+_UNTIMED: Final = Stopwatch()
 _ALLOW_ROOT: Final = "OPTIONS,GET,HEAD"
 
 
@@ -87,7 +88,7 @@ class RestService:
         if isinstance(caller, Refusal):
             return respond_refusal(caller)
         is_timed = self._options.timing
-        watch = Stopwatch(self._clock, token_seconds) if is_timed else Stopwatch()
+        watch = Stopwatch(self._clock, token_seconds) if is_timed else _UNTIMED
         try:
             response = await self._answer(
                 request, Sender(caller, request.method, path, request.headers.raw, is_trial), watch
@@ -112,7 +113,7 @@ class RestService:
             raise bad_token(sender.caller.error)
         if not sender.caller.role:
             raise anonymous_disabled()
-        known = await self.schema.current()
+        known = self.schema.known or await self.schema.current()
         asked = await self._read(request, sender)
         watch.lap("parse")
         try:
@@ -166,9 +167,9 @@ class RestService:
         """Plan and render, or find what was; execute; respond."""
         schema, options = known.schema, self._options
         version = schema.version if is_checked and self.schema.is_versioned else None
-        if asked.act in _DESCRIBING:
+        if asked.target.act in _DESCRIBING:
             return _describe(asked, schema)
-        if asked.act is Act.INSPECT_ROOT:
+        if asked.target.act is Act.INSPECT_ROOT:
             work = root_work(sender, asked, schema, options, version)
             watch.lap("plan")
             results = await self._executor.run(work)
@@ -189,7 +190,7 @@ class RestService:
         head = read_head(sender.method, sender.headers)
         timezones = await self.schema.timezones() if "timezone=" in head.prefer else None
         asked = skim(sender.method, sender.path, request.query, head, options, timezones)
-        body = await request.body.read(options.max_body_bytes) if asked.has_body else b""
+        body = await request.body.read(options.max_body_bytes) if asked.target.has_body else b""
         finish(asked, head, body, options.max_rows)
         return asked
 
@@ -236,10 +237,10 @@ _DESCRIBING: Final = {Act.DESCRIBE_RELATION, Act.DESCRIBE_ROUTINE, Act.DESCRIBE_
 
 def _describe(asked: Asked, schema: SchemaCache) -> Response:
     """OPTIONS: what a resource allows, whoever asks."""
-    if asked.act is Act.DESCRIBE_ROOT:
+    if asked.target.act is Act.DESCRIBE_ROOT:
         return respond_allow(_ALLOW_ROOT)
-    if asked.act is Act.DESCRIBE_RELATION:
-        return respond_allow(allow_relation(find_table(schema, Name(asked.schema, asked.name))))
+    if asked.target.act is Act.DESCRIBE_RELATION:
+        return respond_allow(allow_relation(find_table(schema, Name(asked.target.schema, asked.target.name))))
     meant, _ = meaning(asked)
     routine, _ = route_call(schema, meant)
     return respond_allow(allow_routine(routine))

@@ -74,7 +74,7 @@ def root_work(
     sender: Sender, asked: Asked, schema: SchemaCache, options: RestOptions, version: str | None
 ) -> Work:
     """The transaction that finds out what the caller may use."""
-    return _work(sender, asked, schema, options, ask_rights(asked.schema), version)
+    return _work(sender, asked, schema, options, ask_rights(asked.target.schema), version)
 
 
 def aside_work(
@@ -98,7 +98,7 @@ def _work(
 ) -> Work:
     role = sender.caller.role
     settings = transaction_settings(
-        schema=asked.schema,
+        schema=asked.target.schema,
         extra_search_path=options.extra_search_path,
         role=role,
         role_settings=schema.role_settings.get(role, ()),
@@ -106,7 +106,7 @@ def _work(
         method=sender.method,
         path=sender.path,
         headers=sender.headers if schema.reads_headers or options.pre_request is not None else None,
-        more=_more_settings(asked.preferences, own_settings, options),
+        more=_more_settings(asked.target.preferences, own_settings, options),
     )
     return Work(
         settings,
@@ -115,7 +115,7 @@ def _work(
         () if options.pre_request is None else (pre_request(options.pre_request),),
         is_read_only,
         isolation or known_isolation(schema.role_isolation.get(role)) or "read committed",
-        sender.is_trial or _rolls_back(asked.preferences, by_default=options.rolls_back),
+        sender.is_trial or _rolls_back(asked.target.preferences, by_default=options.rolls_back),
     )
 
 

@@ -29,7 +29,7 @@ def outcome(method: str, path: str, query: str, body: bytes, head: Head) -> tupl
         asked = skim(method, path, query, head, OPTIONS, None)
         finish(asked, head, body, None)
         meant, _ = meaning(asked)
-        if asked.act.value.startswith(("describe", "inspect")):
+        if asked.target.act.value.startswith(("describe", "inspect")):
             return Rendered(b""), 0
         return render(make_plan(SCHEMA, meant, ALLOWANCE)).main, len(asked.values)
     except RestError as error:

@@ -82,11 +82,34 @@ def split_pairs(raw: str) -> list[tuple[str, str | None]]:
 
 def skim(raw: str, *, values_may_be_arguments: bool) -> Skimmed:
     """Split `raw`. With `values_may_be_arguments` a filter that has no operator is a function's argument."""
-    skimmed = Skimmed(split_pairs(raw), [], [], [], {})
-    for key, text in skimmed.pairs:
-        if text is not None:
+    skimmed = Skimmed([], [], [], [], {})
+    for piece in raw.replace(";", "&").split("&") if raw else ():
+        if piece.startswith(_OFTEN_THE_SAME):
+            pair, part = _read_fixed(piece)
+            skimmed.pairs.append(pair)
+            skimmed.parts.append(part)
+            skimmed.form += part[:3]
+            continue
+        name, equals, value = piece.partition("=")
+        if equals:
+            key, text = _decoded(name), _decoded(value)
+            skimmed.pairs.append((key, text))
             _skim_pair(skimmed, key, text, values_may_be_arguments)
+        elif name:
+            skimmed.pairs.append((_decoded(name), None))
     return skimmed
+
+
+#: An app has few of these, which have no values, and many filters for each.
+_OFTEN_THE_SAME: Final = ("select=", "columns=", "on_conflict=", "order=")
+
+
+@functools.lru_cache(1024)
+def _read_fixed(piece: str) -> tuple[tuple[str, str], Part]:
+    """A parameter that is all form."""
+    key, _, value = piece.partition("=")
+    text = _decoded(value)
+    return (key, text), Part(_kind_of(key), key, text)
 
 
 @functools.lru_cache(1024)
@@ -106,10 +129,14 @@ def _skim_pair(skimmed: Skimmed, key: str, text: str, values_may_be_arguments: b
     elif kind in {"limit", "offset"}:
         _skim_window(skimmed, key, kind, text)
         return
-    form, values = split or (text, ())
-    skimmed.parts.append(Part(kind, key, text, len(skimmed.values), len(values) if split else None))
-    skimmed.form += (kind, key, form)
-    skimmed.values += values
+    if split is None:
+        skimmed.parts.append(Part(kind, key, text))
+        skimmed.form += (kind, key, text)
+    else:
+        form, values = split
+        skimmed.parts.append(Part(kind, key, text, len(skimmed.values), len(values)))
+        skimmed.form += (kind, key, form)
+        skimmed.values += values
 
 
 def _skim_window(skimmed: Skimmed, key: str, kind: str, text: str) -> None:
@@ -125,7 +152,7 @@ def _skim_window(skimmed: Skimmed, key: str, kind: str, text: str) -> None:
 def canonical(pairs: Sequence[tuple[str, str | None]]) -> str:
     """The query string as Content-Location shows it: sorted by name, values of one name joined."""
     by_name: dict[str, str] = {}
-    for name, value in sorted(pairs, key=_name_of):
+    for name, value in sorted(pairs, key=_name_of) if len(pairs) > 1 else pairs:
         text = _percent(value) if value else ""
         known = by_name.get(name)
         by_name[name] = text if known is None else f"{known},{text}"
@@ -136,7 +163,7 @@ _name_of: Final = itemgetter(0)
 
 
 def _percent(text: str) -> str:
-    return text if _PLAIN.fullmatch(text) else _encoded(text)
+    return text if text.isidentifier() and text.isascii() or _PLAIN.fullmatch(text) else _encoded(text)
 
 
 @functools.lru_cache(1024)

@@ -5,6 +5,7 @@ What it finds out is all that a request needs whose shape was planned before. `m
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Final
 
@@ -19,7 +20,6 @@ from toft.rest.parse.headers import parse_accept, parse_media, parse_prefer, par
 from toft.rest.parse.query import NotAligned, Part, Skimmed
 from toft.rest.parse.target import WRITING_METHODS, choose_act, choose_schema, parse_path
 from toft.rest.request import Act, Media, Operand, Payload, Preferences, Query, RestRequest, Window
-from toft.rest.shape import Shape, shape_of
 
 
 class Page(msgspec.Struct, frozen=True, gc=False):
@@ -29,8 +29,11 @@ class Page(msgspec.Struct, frozen=True, gc=False):
     limit: int | None = None
 
 
-class Asked(msgspec.Struct, gc=False):
-    """A request, skimmed. `values` are numbered as the operands of its meaning are."""
+_WHOLE: Final = Page()
+
+
+class Target(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
+    """All that the path and the header fields ask for."""
 
     act: Act
     schema: str
@@ -40,23 +43,30 @@ class Asked(msgspec.Struct, gc=False):
     preferences: Preferences
     accept: str | None
     content: Media
+    #: whether the body means anything
+    has_body: bool
+
+
+#: What makes two requests the same to the planner: everything but their values. The key of a plan.
+type Shape = tuple[object, ...]
+
+
+class Asked(msgspec.Struct, gc=False):
+    """A request, skimmed. `values` are numbered as the operands of its meaning are."""
+
+    target: Target
     skimmed: Skimmed
-    page: Page
     values: list[bytes]
-    windows: list[tuple[str, Window]]
+    page: Page = _WHOLE
+    windows: Sequence[tuple[str, Window]] = ()
     payload: Payload | None = None
     body: bytes = b""
     shape: Shape = ()
 
     @property
-    def has_body(self) -> bool:
-        """Whether the body means anything."""
-        return self.act in _HAS_BODY
-
-    @property
     def shown_back(self) -> str:
         """The query string as Content-Location has it; only reads show it."""
-        return query_string.canonical(self.skimmed.pairs) if self.act is Act.READ else ""
+        return query_string.canonical(self.skimmed.pairs) if self.target.act is Act.READ else ""
 
 
 _WANTED: Final = {
@@ -99,13 +109,11 @@ def read_head(method: str, headers: HeaderList) -> Head:
     )
 
 
-def skim(
-    method: str, path: str, raw_query: str, head: Head, options: RestOptions, timezones: frozenset[str] | None
-) -> Asked:
-    """What is asked, as far as it can be told without the grammar and without the body.
-
-    Raises PGRST101, 106, 117, 125, 126.
-    """
+@functools.lru_cache(1024)
+def aim(
+    method: str, path: str, head: Head, options: RestOptions, timezones: frozenset[str] | None
+) -> Target:
+    """What the path and the header fields ask for. Raises PGRST101, 106, 117, 125, 126."""
     kind, name = parse_path(path)
     if kind == "root":
         if options.openapi_mode == "disabled":
@@ -114,13 +122,12 @@ def skim(
             kind, name = "routine", options.root_function
     schema, has_profile = choose_schema(head.profile, options.schemas)
     act = choose_act(kind, method)
-    skimmed = query_string.skim(raw_query, values_may_be_arguments=act is Act.CALL_READ)
     preferences = parse_prefer(
         head.prefer,
         allow_transaction=options.allows_transaction_preference,
         timezones=timezones if "timezone=" in head.prefer else None,
     )
-    return Asked(
+    return Target(
         act,
         schema,
         name,
@@ -129,40 +136,52 @@ def skim(
         preferences,
         head.accept,
         parse_media("application/json" if head.content_type is None else head.content_type),
-        skimmed,
-        Page(),
-        skimmed.values,
-        [],
+        act in _HAS_BODY,
     )
+
+
+def skim(
+    method: str, path: str, raw_query: str, head: Head, options: RestOptions, timezones: frozenset[str] | None
+) -> Asked:
+    """What is asked, as far as it can be told without the grammar and without the body.
+
+    Raises PGRST101, 106, 117, 125, 126.
+    """
+    target = aim(method, path, head, options, timezones)
+    skimmed = query_string.skim(raw_query, values_may_be_arguments=target.act is Act.CALL_READ)
+    return Asked(target, skimmed, skimmed.values)
 
 
 def finish(asked: Asked, head: Head, body: bytes, max_rows: int | None) -> None:
     """Add the page, the payload and with them the shape. Raises PGRST100, 102, 103, 114."""
+    target, skimmed = asked.target, asked.skimmed
+    form = skimmed.form
     try:
-        asked.page = root_page(asked.skimmed, asked.act, head.range)
-        asked.windows = number_windows(asked.skimmed, asked.page, asked.values, max_rows)
-        if asked.has_body:
+        if skimmed.windows or head.range is not None:
+            asked.page = root_page(skimmed, target.act, head.range)
+            asked.windows = number_windows(skimmed, asked.page, asked.values, max_rows)
+            for window_path, window in asked.windows:
+                form.append(f"{window_path} {window.limit is not None} {window.offset is not None}")
+        if target.has_body:
             _take_body(asked, body)
     except RestError:
         # The query's grammar has the first word.
-        parse_query(asked.skimmed, asked.windows)
+        parse_query(skimmed, asked.windows)
         raise
-    asked.shape = _shape(asked, head)
+    asked.shape = (target, asked.payload, *form)
 
 
 def _take_body(asked: Asked, body: bytes) -> None:
     columns = query_string.columns_of(asked.skimmed.parts)
-    asked.payload, asked.body, more = parse_body(body, asked.content, asked.act, columns, len(asked.values))
+    target = asked.target
+    asked.payload, asked.body, more = parse_body(
+        body, target.content, target.act, columns, len(asked.values)
+    )
     asked.values += more
-
-
-_WHOLE: Final = Page()
 
 
 def root_page(skimmed: Skimmed, act: Act, range_header: str | None) -> Page:
     """The page that limit, offset and the Range header agree on. Raises PGRST103 and PGRST114."""
-    if not skimmed.windows and range_header is None:
-        return _WHOLE
     limit, offset = skimmed.windows.get("", (None, None))
     asked = parse_range(range_header)
     if asked is not None and asked[1] is not None and asked[1] < asked[0]:
@@ -189,8 +208,6 @@ def number_windows(
 ) -> list[tuple[str, Window]]:
     """Windows whose numbers were added to `values`; limits are cut to `max_rows`."""
     windows: list[tuple[str, Window]] = []
-    if page is _WHOLE and not skimmed.windows:
-        return windows
     root_offset = page.offset or None
     if page.limit is not None or root_offset is not None:
         windows.append(("", _window(page.limit, root_offset, values, max_rows)))
@@ -213,32 +230,24 @@ def _window(limit: int | None, offset: int | None, values: list[bytes], max_rows
     return Window(*places)
 
 
-def _shape(asked: Asked, head: Head) -> Shape:
-    """The key of this request's plan."""
-    form = asked.skimmed.form
-    for path, window in asked.windows:
-        form.append(f"{path} {window.limit is not None} {window.offset is not None}")
-    headers = (head.prefer, head.accept, head.content_type, str(asked.has_profile))
-    return shape_of(asked.act, asked.schema, asked.name, form, asked.payload, headers, is_head=asked.is_head)
-
-
 def meaning(asked: Asked) -> tuple[RestRequest, bool]:
     """The request in full, and whether others of its shape may share what is made of it.
 
     Raises PGRST100.
     """
     query, is_shared = parse_query(asked.skimmed, asked.windows)
+    target = asked.target
     request = RestRequest(
-        asked.act,
-        asked.schema,
-        asked.name,
+        target.act,
+        target.schema,
+        target.name,
         query,
-        asked.preferences,
-        parse_accept(asked.accept),
-        asked.content,
+        target.preferences,
+        parse_accept(target.accept),
+        target.content,
         asked.payload,
-        asked.is_head,
-        asked.has_profile,
+        target.is_head,
+        target.has_profile,
     )
     return request, is_shared
 
