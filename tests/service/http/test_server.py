@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from toft.http import server
+from toft.http import connection
+from toft.http.connection import MAX_HEAD_BYTES
 from toft.http.message import BodyTooLarge, ClientGone, Handle, Request, Response
-from toft.http.server import MAX_HEAD_BYTES, Listener, listen
+from toft.http.server import Listener, listen
 
 type Serve = Callable[[Handle], Awaitable[Listener]]
 
@@ -400,7 +401,7 @@ async def test_upgrade_is_an_ordinary_request(serve: Serve) -> None:
 @pytest.mark.parametrize("raw", [b"", b"GE", b"GET / HTTP/1.1\r\nx:"])
 async def test_head_that_does_not_come(serve: Serve, monkeypatch: pytest.MonkeyPatch, raw: bytes) -> None:
     """A client that does not finish the head of its request is hung up on after a while."""
-    monkeypatch.setattr(server, "HEAD_SECONDS", 0.05)
+    monkeypatch.setattr(connection, "HEAD_SECONDS", 0.05)
     async with talk(await serve(echo)) as client:
         client.send(raw)
         assert await client.reader.read() == b""

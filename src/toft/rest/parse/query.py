@@ -163,7 +163,7 @@ _name_of: Final = itemgetter(0)
 
 
 def _percent(text: str) -> str:
-    return text if text.isidentifier() and text.isascii() or _PLAIN.fullmatch(text) else _encoded(text)
+    return text if (text.isidentifier() and text.isascii()) or _PLAIN.fullmatch(text) else _encoded(text)
 
 
 @functools.lru_cache(1024)

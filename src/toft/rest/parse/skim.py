@@ -110,9 +110,7 @@ def read_head(method: str, headers: HeaderList) -> Head:
 
 
 @functools.lru_cache(1024)
-def aim(
-    method: str, path: str, head: Head, options: RestOptions, timezones: frozenset[str] | None
-) -> Target:
+def aim(method: str, path: str, head: Head, options: RestOptions, timezones: frozenset[str] | None) -> Target:
     """What the path and the header fields ask for. Raises PGRST101, 106, 117, 125, 126."""
     kind, name = parse_path(path)
     if kind == "root":
@@ -174,9 +172,7 @@ def finish(asked: Asked, head: Head, body: bytes, max_rows: int | None) -> None:
 def _take_body(asked: Asked, body: bytes) -> None:
     columns = query_string.columns_of(asked.skimmed.parts)
     target = asked.target
-    asked.payload, asked.body, more = parse_body(
-        body, target.content, target.act, columns, len(asked.values)
-    )
+    asked.payload, asked.body, more = parse_body(body, target.content, target.act, columns, len(asked.values))
     asked.values += more
 
 
