@@ -66,7 +66,7 @@ class Case(msgspec.Struct, frozen=True):
 
     @property
     def command(self) -> Command:
-        return _COMMANDS.get(self.asked.act, "SELECT")
+        return _COMMANDS.get(self.asked.target.act, "SELECT")
 
 
 class Explainer:
@@ -106,10 +106,10 @@ class Explainer:
     async def tell(self, case: Case, response: Response) -> None:
         """Link a trial's answer to what decided which rows it is about."""
         try:
-            relation = await self._relation(case, case.asked.name)
+            relation = await self._relation(case, case.asked.target.name)
         except (RestError, PostgresError, ConnectionLost, Unreachable, msgspec.DecodeError):
             return
-        if relation is not None and not case.asked.act.is_call:
+        if relation is not None and not case.asked.target.act.is_call:
             response.headers += self._keep({}, words.allowed(relation, case.role, case.command))
 
     def _keep(self, told: dict[str, Any], found: Explanation) -> HeaderList:
@@ -135,8 +135,10 @@ class Explainer:
             case "PGRST205":
                 return await self._no_relation(case)
             case "PGRST202":
-                routines = await self._ask(case, facts.ROUTINES, case.asked.name, facts.routines)
-                return words.unknown_routine(case.asked.name, case.role, routines, self._options.schemas)
+                routines = await self._ask(case, facts.ROUTINES, case.asked.target.name, facts.routines)
+                return words.unknown_routine(
+                    case.asked.target.name, case.role, routines, self._options.schemas
+                )
             case _:
                 return None
 
@@ -154,15 +156,15 @@ class Explainer:
         if relation is None:
             return None
         meant, _ = meaning(case.asked)
-        is_own = (relation.schema, relation.name) == (case.asked.schema, case.asked.name)
+        is_own = (relation.schema, relation.name) == (case.asked.target.schema, case.asked.target.name)
         if blame.kind in ("table", "sequence"):
-            if relation.kind != "S" and not is_own and not case.asked.act.is_call:
+            if relation.kind != "S" and not is_own and not case.asked.target.act.is_call:
                 # An embed, or what a trigger touches: that much is sure.
                 return words.right_missing(relation, role, "SELECT", ("SELECT",))
             return words.right_missing(relation, role, case.command, _needed(case.command, meant))
         if blame.kind == "using":
             return words.replaced_row_refused(relation, role, blame.policy)
-        if not is_own or not case.asked.act.is_write:
+        if not is_own or not case.asked.target.act.is_write:
             return words.row_refused(relation, role, "INSERT", Verdict("INSERT", (), (), is_known=False))
         return words.row_refused(
             relation, role, case.command, await self._verdict(case, meant, relation, blame)
@@ -179,7 +181,7 @@ class Explainer:
         verdict = judge(groups, tests, None)
         if verdict.is_known or meant.payload is None:
             return verdict
-        table = case.schema.tables[Name(case.asked.schema, case.asked.name)]
+        table = case.schema.tables[Name(case.asked.target.schema, case.asked.target.name)]
         try:
             rows, values = await self._new_rows(case, meant, table)
             results = await self._aside(case, Statement(question(table, rows, tests).encode(), values))
@@ -212,22 +214,22 @@ class Explainer:
 
     async def _no_conflict(self, case: Case) -> Explanation | None:
         meant, _ = meaning(case.asked)
-        relation = await self._relation(case, case.asked.name)
+        relation = await self._relation(case, case.asked.target.name)
         if relation is None or meant.query.on_conflict is None:
             return None
         return words.no_unique_index(relation, case.role, meant.query.on_conflict)
 
     def _no_column(self, case: Case, error: RestError) -> Explanation | None:
-        table = case.schema.table(Name(case.asked.schema, case.asked.name))
+        table = case.schema.table(Name(case.asked.target.schema, case.asked.target.name))
         found = _COLUMN.fullmatch(error.message)
         if table is None or found is None:
             return None
         return words.unknown_column(table.name, found[1], case.role, list(table.columns))
 
     async def _no_relation(self, case: Case) -> Explanation | None:
-        name, schemas = case.asked.name, self._options.schemas
+        name, schemas = case.asked.target.name, self._options.schemas
         found = await self._ask(case, facts.RELATIONS, name, facts.relations)
-        near = closest(name, case.schema.names_by_schema.get(case.asked.schema, []), CLOSE)
+        near = closest(name, case.schema.names_by_schema.get(case.asked.target.schema, []), CLOSE)
         suggested = None if near is None or found else await self._relation(case, near)
         others: tuple[tuple[str, str], ...] = ()
         if not found and suggested is None:
@@ -238,7 +240,7 @@ class Explainer:
     async def _relation(self, case: Case, name: str) -> Relation | None:
         """The relation of that name: in the schema that was asked, or the only one there is."""
         found = await self._ask(case, facts.RELATIONS, name, facts.relations)
-        own = [relation for relation in found if relation.schema == case.asked.schema]
+        own = [relation for relation in found if relation.schema == case.asked.target.schema]
         return (own or [*found, None])[0] if own or len(found) < 2 else None
 
     async def _ask[T](self, case: Case, sql: bytes, value: str, decoder: msgspec.json.Decoder[T]) -> T:
