@@ -30,6 +30,7 @@ COMMANDS = {
     "logs": "Say why something in a lease failed, with its true cause",
     "keys": "Keys that sign a lease's tokens: list|rotate|revoke",
     "mail": "Mail that a lease's Auth has sent: list|show|wait|links",
+    "explain": "Run one request as anon, users and service_role, and compare",
     "data-api": "Serve any Postgres as PostgREST does, in the foreground",
     "fork": "Copy a running backend with everything in it, once or often",
     "checkpoint": "Named points that a lease can return to: create|list|restore|delete",
@@ -135,13 +136,11 @@ def overview() -> str:
     return "\n".join(
         [
             "usage: toft COMMAND [OPTIONS] …",
-            "",
             "A Supabase-compatible backend of its own for every command, agent and test.",
             "",
             *lines,
             "",
             "  $ toft run -- pytest",
-            "",
             "`toft COMMAND --help` shows the options of each.",
             "",
         ]

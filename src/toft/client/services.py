@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+from collections.abc import Mapping
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -47,11 +48,19 @@ class Api:
         self._key = key
 
     def ask(
-        self, method: str, path: str, message: object = None, patience_seconds: float = PATIENCE_SECONDS
+        self,
+        method: str,
+        path: str,
+        message: object = None,
+        patience_seconds: float = PATIENCE_SECONDS,
+        more: Mapping[str, str] | None = None,
     ) -> Answer:
-        """Send a request and read its answer. Never through a proxy. Raises `ServiceUnreachable`."""
+        """Send a request and read its answer. Never through a proxy. Raises `ServiceUnreachable`.
+
+        more: header fields besides our own.
+        """
         parts = urlsplit(self.url)
-        headers = {"x-supabase-api-version": "2024-01-01"}
+        headers = {"x-supabase-api-version": "2024-01-01", **(more or {})}
         if self._key:
             headers["apikey"] = self._key
         body = None

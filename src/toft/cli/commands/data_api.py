@@ -34,7 +34,7 @@ USAGE = Usage(
         Flag("config", "A configuration file as PostgREST reads it.", "FILE"),
     ),
     examples=(
-        "PGRST_JWT_SECRET=… toft data-api --db-uri postgresql://authenticator@localhost/app --anon-role anon",
+        "PGRST_JWT_SECRET=… toft data-api --db-uri postgresql://web@localhost/app --anon-role anon",
     ),
 )
 
