@@ -20,6 +20,7 @@ from toft.engine import postmaster
 from toft.engine.binaries import find_engines
 from toft.engine.bootstrap import Bootstrap, Script
 from toft.engine.clone import clone
+from toft.engine.marks import ROLES
 from toft.engine.postmaster import PostmasterSpec, Running
 from toft.engine.prepare import Engine
 from toft.engine.template import Launch, Template, build_base
@@ -37,9 +38,14 @@ FIRST_UID = 60002
 
 #: One role and one table, made by that role, and a secret that nobody else may read.
 SMALL_BOOTSTRAP = Bootstrap(
-    version="engine-tests-1",
+    version="engine-tests-2",
     scripts=(
         Script(name="role", role="supabase_admin", sql="create role postgres login createdb createrole"),
+        *(
+            Script(name=role, role="supabase_admin", sql=f"create role {role} login")
+            for role in ROLES
+            if role not in ("supabase_admin", "postgres")
+        ),
         Script(name="owner", role="supabase_admin", sql="alter database postgres owner to postgres"),
         Script(
             name="table", role="postgres", sql="create table made_by as select current_user::text as name"

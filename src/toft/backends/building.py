@@ -20,6 +20,7 @@ from toft.backends.planning import bootstrap_for, open_project
 from toft.engine import postmaster
 from toft.engine.bootstrap import SUPERUSER
 from toft.engine.clone import clone
+from toft.engine.marks import lock
 from toft.engine.postmaster import PostmasterSpec
 from toft.engine.template import Template, build_base, load_template, seal
 from toft.errors.engine import TemplateFailed
@@ -94,10 +95,10 @@ async def _extend(
         folder.mkdir(mode=0o711)
         folder.chmod(0o711)
         clone(source, folder / "pgdata", chore.launch.uid)
-        result = Applied()
+        result, verifiers = Applied(), source.verifiers
         if done < len(chore.recipe.steps) - 1 or project.config.buckets:
             async with _running(chore, folder) as socket_path:
-                result = await _apply(project, socket_path, source.password, done, report)
+                result, verifiers = await _apply(project, socket_path, source.password, done, report)
         sealed = seal(
             folder,
             chore.templates,
@@ -105,6 +106,7 @@ async def _extend(
             kind="project",
             engine_id=chore.engine.id,
             password=source.password,
+            verifiers=verifiers,
         )
     except (OSError, ToftError, PostgresError) as error:
         raise explain(error, chore.templates.parent, f"building {key}") from None  # while the folder is there
@@ -134,7 +136,9 @@ async def _running(chore: BuildTemplate, folder: Path) -> AsyncGenerator[Path]:
         remove_tree(spec.socket_dir)
 
 
-async def _apply(project: Project, socket_path: Path, password: str, done: int, report: Report) -> Applied:
+async def _apply(
+    project: Project, socket_path: Path, password: str, done: int, report: Report
+) -> tuple[Applied, dict[str, str]]:
     """The tenant's role has a password only while its files run."""
     session = secrets.token_urlsafe(24)
     passwords = {SUPERUSER: password, TENANT: session}
@@ -146,10 +150,10 @@ async def _apply(project: Project, socket_path: Path, password: str, done: int, 
     result = await apply(project, open_as, done, report)
     admin = await open_as(SUPERUSER)
     try:
-        await admin.script(f"alter role {TENANT} password null; select toft.fold_schema_changes()")
+        await admin.script("select toft.fold_schema_changes()")
+        return result, await lock(admin, password)
     finally:
         admin.close()
-    return result
 
 
 def _describe(template: Template) -> NewTemplate:

@@ -16,18 +16,23 @@ from toft.backends.recipe import Question, Recipe
 from toft.engine.capture import Source
 from toft.engine.prepare import Engine
 from toft.engine.template import Launch
+from toft.protocol.worker import Secrets
 
 type LaneName = Literal["clone", "snap", "sweep", "plan", "build"]
 
 
 class CloneTemplate(msgspec.Struct, frozen=True, tag=True):
-    """Make a backend's folder, with a copy of a template's data directory. Answered by its `Secrets`."""
+    """Make a backend's folder, with a copy of a template's data directory. Answered by its `Secrets`.
+
+    secrets: what it has already; None when it is new.
+    """
 
     lane: ClassVar[LaneName] = "clone"
     templates: Path
     key: str
     folder: Path
     uid: int | None
+    secrets: Secrets | None = None
 
 
 class Snap(msgspec.Struct, frozen=True, tag=True):

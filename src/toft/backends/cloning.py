@@ -25,6 +25,7 @@ def clone_template(chore: CloneTemplate) -> Secrets:
     remove_tree(chore.folder)  # what an attempt that was cut off has left
     chore.folder.mkdir(mode=0o711)
     chore.folder.chmod(0o711)  # its user passes through to `pgdata`; nobody lists it
-    clone(template, chore.folder / "pgdata", chore.uid)
+    secrets = chore.secrets or make_secrets(SystemEntropy(), SystemClock())
+    clone(template, chore.folder / "pgdata", chore.uid, secrets.passwords)
     (chore.folder / "objects").mkdir(mode=0o700)
-    return make_secrets(SystemEntropy(), SystemClock())
+    return secrets

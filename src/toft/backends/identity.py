@@ -8,19 +8,11 @@ from __future__ import annotations
 
 import msgspec
 
+from toft.engine.marks import ROLES
 from toft.protocol.worker import AuthKeys, JwtKey, Secrets
 from toft.tokens.apikey import make_legacy_key, make_publishable, make_secret
 from toft.tokens.keys import new_password, new_secret, new_signing_key
 from toft.world import Clock, Entropy
-
-#: login roles of which every backend has its own password
-ROLES = (
-    "supabase_admin",
-    "postgres",
-    "authenticator",
-    "supabase_auth_admin",
-    "supabase_storage_admin",
-)
 
 
 def with_project_keys(secrets: Secrets, keys: AuthKeys, now: float) -> Secrets:

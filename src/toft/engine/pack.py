@@ -11,7 +11,7 @@ import errno
 import hashlib
 import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -72,8 +72,17 @@ def digest(packed: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def unpack(packed: Path, index: Index, target: Path, owner: int | None) -> None:
-    """Fill the new directory `target`, all of it owned by `owner`."""
+def unpack(
+    packed: Path,
+    index: Index,
+    target: Path,
+    owner: int | None,
+    patches: Sequence[tuple[int, bytes]] = (),
+) -> None:
+    """Fill the new directory `target`, all of it owned by `owner`.
+
+    patches: bytes that take the place of others, by where those lie in the pack.
+    """
     target.mkdir(mode=0o700)
     source = os.open(packed, os.O_RDONLY | os.O_CLOEXEC)
     to = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -89,6 +98,9 @@ def unpack(packed: Path, index: Index, target: Path, owner: int | None) -> None:
                     _copy_range(source, offset, used, file, content)
                 elif used:
                     write_all(file, content[offset : offset + used])
+                for at, data in patches:
+                    if offset <= at < offset + used:
+                        os.pwrite(file, data, at - offset)
                 if used < size:
                     os.ftruncate(file, size)
                 if owner is not None:

@@ -23,6 +23,7 @@ import msgspec
 
 from toft.engine import conf
 from toft.engine.bootstrap import SUPERUSER
+from toft.engine.marks import make_verifier
 from toft.engine.prepare import Engine
 from toft.errors.backend import BackendFailed
 from toft.host import probe, processes
@@ -33,7 +34,6 @@ from toft.host.processes import Process
 from toft.host.watch import Watch, first_readable
 from toft.pg.connection import connect
 from toft.pg.quote import identifier, literal
-from toft.pg.scram import verifier
 from toft.world import Entropy, SystemEntropy
 
 READY = b"database system is ready to accept connections"
@@ -184,14 +184,13 @@ async def wait_gone(running: Running) -> None:
 async def set_passwords(
     socket_path: Path, template_password: str, passwords: Mapping[str, str], entropy: Entropy | None = None
 ) -> None:
-    """Give roles their own passwords: once after cloning, in one exchange.
+    """Give the roles of a running cluster passwords of their own, in one exchange.
 
-    passwords: role → password. `supabase_admin` must be among them, or it keeps the template's, which every
-    clone shares. One iteration is sound, since the passwords are long and random.
+    passwords: role → password. `supabase_admin` must be among them, or it keeps what it had.
     """
     salts = entropy or SystemEntropy()
     statements = [
-        f"alter role {identifier(role)} password {literal(verifier(password, salts.bytes(16), 1))}"
+        f"alter role {identifier(role)} password {literal(make_verifier(password, salts.bytes(16)))}"
         for role, password in passwords.items()
     ]
     session = await connect(str(socket_path), SUPERUSER, template_password)

@@ -13,7 +13,7 @@ import hashlib
 import os
 import pwd
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -22,6 +22,7 @@ import msgspec
 
 from toft.engine import conf, postmaster
 from toft.engine.bootstrap import SUPERUSER, Bootstrap
+from toft.engine.marks import find_marks, lock, make_verifier
 from toft.engine.pack import Index, digest, pack
 from toft.engine.postmaster import PostmasterSpec
 from toft.engine.prepare import Engine
@@ -32,11 +33,10 @@ from toft.host.confine import Confinement, Method, confine
 from toft.host.files import remove_tree, sync_directory, write_atomically
 from toft.pg.connection import Connection, connect
 from toft.pg.quote import identifier, literal
-from toft.pg.scram import verifier
 from toft.pg.sqlstate import PostgresError
 
 #: Raise it when the way of making one changes.
-_FORMAT = "1"
+_FORMAT = "2"
 
 _PACK = "pgdata.pack"
 
@@ -46,7 +46,8 @@ type Kind = Literal["base", "project"]
 class Template(msgspec.Struct, frozen=True):
     """A stopped data directory, packed into the file `path`.
 
-    password: that of `supabase_admin` in it; no other role has one.
+    password: that of `supabase_admin` in it; nobody knows those of the other roles. marks: where in the pack
+    the verifiers of login roles lie.
     """
 
     key: str
@@ -54,6 +55,8 @@ class Template(msgspec.Struct, frozen=True):
     path: Path
     engine_id: str
     password: str
+    verifiers: Mapping[str, str]
+    marks: Mapping[str, Sequence[int]]
 
     def __repr__(self) -> str:
         return f"Template({self.key!r})"
@@ -73,6 +76,8 @@ class _Record(msgspec.Struct, frozen=True):
     kind: Kind
     engine_id: str
     password: str
+    verifiers: dict[str, str]
+    marks: dict[str, list[int]]
     size_bytes: int
 
 
@@ -93,7 +98,13 @@ def load_template(templates_dir: Path, key: str) -> Template | None:
     except (FileNotFoundError, NotADirectoryError, msgspec.MsgspecError):
         return None
     return Template(
-        key=key, kind=record.kind, path=path, engine_id=record.engine_id, password=record.password
+        key=key,
+        kind=record.kind,
+        path=path,
+        engine_id=record.engine_id,
+        password=record.password,
+        verifiers=record.verifiers,
+        marks=record.marks,
     )
 
 
@@ -111,10 +122,18 @@ def verify(template: Template) -> bool:
 
 
 def seal(
-    folder: Path, templates_dir: Path, key: str, *, kind: Kind, engine_id: str, password: str
+    folder: Path,
+    templates_dir: Path,
+    key: str,
+    *,
+    kind: Kind,
+    engine_id: str,
+    password: str,
+    verifiers: Mapping[str, str],
 ) -> Template:
     """Turn `folder`, which holds the data directory `pgdata` of a cleanly stopped cluster, into a template.
 
+    verifiers: what `marks.lock` has given the login roles.
     `folder` must be on the same disk as `templates_dir`. If the template exists already, that one wins.
     """
     data_dir = folder / "pgdata"
@@ -123,7 +142,18 @@ def seal(
     _strip(data_dir)
     index = pack(data_dir, folder / _PACK)
     size = (folder / _PACK).stat().st_size
-    record = _Record(kind=kind, engine_id=engine_id, password=password, size_bytes=size)
+    try:
+        marks = find_marks(folder / _PACK, index, verifiers)
+    except LookupError as error:
+        raise TemplateFailed(engine=engine_id, cause=f"its role {error} has no password") from None
+    record = _Record(
+        kind=kind,
+        engine_id=engine_id,
+        password=password,
+        verifiers=dict(verifiers),
+        marks=marks,
+        size_bytes=size,
+    )
     for name, value in (("index.json", index), ("template.json", record)):
         write_atomically(folder / name, msgspec.json.encode(value))
     for path in folder.iterdir():
@@ -166,8 +196,16 @@ async def build_base(engine: Engine, bootstrap: Bootstrap, templates_dir: Path, 
         _make_passable(work)
         password = secrets.token_urlsafe(24)
         await _initdb(engine, work, password, launch)
-        await _fill(engine, bootstrap, work, password, launch)
-        return seal(work, templates_dir, key, kind="base", engine_id=engine.id, password=password)
+        verifiers = await _fill(engine, bootstrap, work, password, launch)
+        return seal(
+            work,
+            templates_dir,
+            key,
+            kind="base",
+            engine_id=engine.id,
+            password=password,
+            verifiers=verifiers,
+        )
     except PostgresError as error:
         raise TemplateFailed(
             engine=engine.id, cause=f"{error.message} (SQLSTATE {error.sqlstate})"
@@ -242,8 +280,10 @@ def _give(paths: Iterable[Path], uid: int | None) -> None:
             os.chown(path, uid, uid)
 
 
-async def _fill(engine: Engine, bootstrap: Bootstrap, work: Path, password: str, launch: Launch) -> None:
-    """Run the scripts, slim the cluster, and stop it cleanly."""
+async def _fill(
+    engine: Engine, bootstrap: Bootstrap, work: Path, password: str, launch: Launch
+) -> dict[str, str]:
+    """Run the scripts, slim the cluster, and stop it cleanly. Gives the verifiers of the login roles."""
     spec = PostmasterSpec(
         engine=engine,
         data_dir=work / "pgdata",
@@ -256,15 +296,16 @@ async def _fill(engine: Engine, bootstrap: Bootstrap, work: Path, password: str,
     )
     running = await postmaster.start(spec)
     try:
-        await _run_scripts(spec, bootstrap, password)
+        verifiers = await _run_scripts(spec, bootstrap, password)
         await _slim(spec, password)
         await postmaster.stop(running, "fast")
+        return verifiers
     finally:
         await postmaster.stop(running, "immediate")
         remove_tree(spec.socket_dir)
 
 
-async def _run_scripts(spec: PostmasterSpec, bootstrap: Bootstrap, password: str) -> None:
+async def _run_scripts(spec: PostmasterSpec, bootstrap: Bootstrap, password: str) -> dict[str, str]:
     path = str(spec.socket_path)
     admin = await connect(path, SUPERUSER, password)
     try:
@@ -283,12 +324,13 @@ async def _run_scripts(spec: PostmasterSpec, bootstrap: Bootstrap, password: str
                 session.close()
         for role in sorted(roles):
             await admin.script(f"alter role {identifier(role)} password null")
+        return await lock(admin, password)
     finally:
         admin.close()
 
 
 async def _set_password(admin: Connection, role: str, password: str) -> None:
-    secret = literal(verifier(password, secrets.token_bytes(16), 1))
+    secret = literal(make_verifier(password, secrets.token_bytes(16)))
     await admin.script(f"alter role {identifier(role)} password {secret}")
 
 

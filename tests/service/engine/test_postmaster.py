@@ -16,6 +16,7 @@ import pytest
 
 from tests.kit.fix_engine import Clone, EngineLab, methods
 from toft.engine import postmaster
+from toft.engine.marks import ROLES
 from toft.engine.postmaster import Running
 from toft.errors.backend import BackendFailed
 from toft.host import processes
@@ -265,8 +266,8 @@ async def test_a_session_that_takes_too_much_memory_loses_only_its_statement(mak
     assert postmaster.is_alive(running)
 
 
-async def test_a_clone_gets_passwords_of_its_own(make_clone: Any) -> None:
-    """The template's is refused from then on; logging in is cheap; the password itself is nowhere."""
+async def test_passwords_are_set(make_clone: Any) -> None:
+    """The one before is refused from then on; logging in is cheap; the password itself is nowhere."""
     made: Clone = await make_clone()
     await made.start()
     passwords = {"supabase_admin": "first " + "x" * 30, "postgres": "it's \\ second " + "y" * 30}
@@ -279,7 +280,7 @@ async def test_a_clone_gets_passwords_of_its_own(make_clone: Any) -> None:
     made.password = passwords["supabase_admin"]
     stored = await made.ask("select string_agg(rolpassword, ' ') from pg_authid")
     assert stored is not None
-    assert stored.count("SCRAM-SHA-256$1:") == 2
+    assert stored.count("SCRAM-SHA-256$1:") == len(ROLES)
     assert "second" not in stored
     assert "second" not in made.log
 

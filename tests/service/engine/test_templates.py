@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import pwd
+import secrets
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -17,6 +19,8 @@ import pytest
 from tests.kit.fix_engine import SMALL_BOOTSTRAP, Clone, EngineLab, methods
 from toft.engine.bootstrap import Bootstrap, Script
 from toft.engine.clone import clone
+from toft.engine.marks import ROLES, find_marks
+from toft.engine.pack import pack
 from toft.engine.template import Template, base_key, build_base, load_template, read_index, seal, verify
 from toft.errors.backend import DiskFull
 from toft.errors.engine import TemplateFailed
@@ -70,13 +74,13 @@ async def test_a_template_is_made_once(engine_lab: EngineLab, major: int) -> Non
 
 
 async def test_scripts_run_as_their_roles(make_clone: Any) -> None:
-    """On a connection of that role's own; and afterwards it has no password."""
+    """On a connection of that role's own; and afterwards it has a password that nobody knows."""
     made: Clone = await make_clone()
     await made.start()
     assert await made.ask("select name from made_by") == "postgres"
-    assert await made.ask("select rolpassword is null from pg_authid where rolname = 'postgres'") == "t"
-    owner = "select count(*)::text from pg_authid where rolpassword is not null"
-    assert await made.ask(owner) == "1"
+    with pytest.raises(PostgresError) as caught:
+        await made.connect("postgres", made.password)
+    assert caught.value.sqlstate == "28P01"
 
 
 async def test_databases_can_be_made_without_naming_a_template(make_clone: Any) -> None:
@@ -226,6 +230,7 @@ async def test_a_running_cluster_cannot_become_a_template(make_clone: Any, engin
             kind="project",
             engine_id=made.spec.engine.id,
             password=made.password,
+            verifiers={},
         )
 
 
@@ -249,12 +254,51 @@ async def test_a_project_becomes_a_template(
         kind="project",
         engine_id=made.spec.engine.id,
         password=made.password,
+        verifiers=(await engine_lab.template(major)).verifiers,
     )
     assert sealed.kind == "project"
     assert not folder.exists()
     clone(sealed, made.spec.data_dir, made.spec.uid)
     await made.start()
     assert await made.ask("select string_agg(name, ',' order by name) from made_by") == "postgres,project"
+
+
+async def test_a_clone_has_its_own_passwords(make_clone: Any, engine_lab: EngineLab, major: int) -> None:
+    """They are in its files before it starts for the first time, and the template's lets nobody in."""
+    made: Clone = await make_clone()
+    template = await engine_lab.template(major)
+    shutil.rmtree(made.spec.data_dir)
+    passwords = {role: f"{role}-{secrets.token_hex(16)}" for role in ROLES}
+    clone(template, made.spec.data_dir, made.spec.uid, passwords)
+    await made.start()
+    for role, password in passwords.items():
+        session = await made.connect(role, password)
+        assert await session.query("select current_user") == [[role]]
+        session.close()
+        with pytest.raises(PostgresError) as caught:
+            await made.connect(role, template.password)
+        assert caught.value.sqlstate == "28P01"
+    assert verify(template)
+
+
+def test_a_template_without_the_verifiers_is_refused(tmp_path: Path) -> None:
+    """They must be where a clone's can be put in their place: in a shared catalog."""
+    for content in (b"nil", b"-one-two-one", b"two"):
+        (tmp_path / "data" / "global").mkdir(parents=True)
+        (tmp_path / "data" / "pg_wal").mkdir()
+        (tmp_path / "data" / "pg_wal" / "1").write_bytes(b"one two")
+        (tmp_path / "data" / "global" / "1260").write_bytes(content)
+        index = pack(tmp_path / "data", tmp_path / "pack")
+        marks = {"a": "one", "b": "two"}
+        if b"one" in content:
+            found = find_marks(tmp_path / "pack", index, marks)
+            [begin] = [offset for name, offset, _, _ in index.files if name == "global/1260"]
+            assert found == {"a": [begin + 1, begin + 9], "b": [begin + 5]}
+        else:
+            with pytest.raises(LookupError, match="a"):
+                find_marks(tmp_path / "pack", index, marks)
+        shutil.rmtree(tmp_path / "data")
+        (tmp_path / "pack").unlink()
 
 
 async def test_nobody_is_let_in_without_the_password(make_clone: Any) -> None:

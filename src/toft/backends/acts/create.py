@@ -36,7 +36,8 @@ async def clone(context: Context, backend: Backend) -> None:
     )
     made = await context.jobs.run(chore, Secrets)
     secrets = with_project_keys(made, backend.settings.auth.keys, context.clock.unix())
-    context.estate.change(backend.id, is_cloned=True, secrets=secrets)
+    is_primed = backend.snapshot is None
+    context.estate.change(backend.id, is_cloned=True, is_primed=is_primed, secrets=secrets)
 
 
 async def start(context: Context, backend: Backend) -> None:
@@ -56,7 +57,7 @@ async def start(context: Context, backend: Backend) -> None:
 
 
 async def prime(context: Context, backend: Backend) -> None:
-    """Give the clone passwords of its own in place of the template's."""
+    """Give what was made of a snapshot passwords of its own."""
     await postmaster.set_passwords(
         context.places.socket(backend.id),
         _opening_password(context, backend),

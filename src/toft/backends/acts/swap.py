@@ -30,6 +30,7 @@ async def swap(context: Context, backend: Backend) -> None:
             key=backend.template_key,
             folder=places.next(backend.id),
             uid=backend.uid,
+            secrets=backend.secrets,
         )
         if wanted == TEMPLATE or wanted is None
         else CopySnapshot(context.snapshots.folder(wanted), places.next(backend.id), backend.uid)
@@ -47,7 +48,7 @@ async def swap(context: Context, backend: Backend) -> None:
         snapshot=None if wanted == TEMPLATE else wanted,
         swap=None if now is None or now.swap == wanted else now.swap,
         edition=backend.edition,
-        is_primed=False,
+        is_primed=wanted == TEMPLATE or wanted is None,
         pid=None,
         pid_ticks=None,
     )
