@@ -33,9 +33,7 @@ USAGE = Usage(
         Flag("admin-port", "A port for /live, /ready, /metrics, /schema_cache (none).", "PORT"),
         Flag("config", "A configuration file as PostgREST reads it.", "FILE"),
     ),
-    examples=(
-        "PGRST_JWT_SECRET=… toft data-api --db-uri postgresql://web@localhost/app --anon-role anon",
-    ),
+    examples=("PGRST_JWT_SECRET=… toft data-api --db-uri postgresql://web@localhost/app --anon-role anon",),
 )
 
 
