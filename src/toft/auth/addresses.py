@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 from toft.auth.errors import bad_request
 
@@ -24,7 +25,8 @@ def normalise_email(given: str) -> str:
     if len(email) > _LONGEST_EMAIL:
         raise bad_request("An email address is too long")
     local, _, _ = email.partition("@")
-    if not _EMAIL.fullmatch(email) or len(local) > 64 or ".." in email or local.startswith("."):
+    is_plain = not any(unicodedata.category(char)[0] in "CZ" for char in email)
+    if not is_plain or not _EMAIL.fullmatch(email) or len(local) > 64 or ".." in email or local[0] == ".":
         raise bad_request("Unable to validate email address: invalid format")
     return email
 

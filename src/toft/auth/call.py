@@ -226,7 +226,7 @@ def parse_body(raw: bytes) -> dict[str, Any]:
         raise bad_request("Could not parse request body as JSON: texts must not contain NUL", "bad_json")
     try:
         value = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise bad_request(f"Could not parse request body as JSON: {error}", "bad_json") from None
     if not isinstance(value, dict):
         raise bad_request("Could not parse request body as JSON: it is no object", "bad_json")

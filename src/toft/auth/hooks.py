@@ -84,7 +84,7 @@ async def _call_function(conn: TypedConnection, hook: AuthHook, body: bytes) -> 
 def _read(name: str, raw: bytes) -> dict[str, Any]:
     try:
         answer: object = msgspec.json.decode(raw) if raw.strip() else {}
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
         raise AuthError(500, "unexpected_failure", f"Hook {name} did not return a JSON object")

@@ -105,6 +105,8 @@ async def _follow_link(call: Call, given: Verification, target: str, *, is_pkce:
     _check(given)
     async with call.transaction() as conn:
         proof = await _prove_by_hash(call, conn, given)
+        # by what is stored: a link whose prefix was cut off does not end without the verifier either
+        is_pkce = is_pkce or proof.is_pkce
         user = await _take_effect(call, conn, given.type, proof)
         if user is None:
             told = {"message": ONE_OF_TWO, "sb": ""}

@@ -131,7 +131,7 @@ class MailboxService:
             return self._say({"Error": "Request body too large"}, 413)
         try:
             body: object = msgspec.json.decode(raw) if raw.strip() else {}
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return self._say({"Error": "Invalid JSON"}, 400)
         members = cast("dict[str, Any]", body) if isinstance(body, dict) else {}
         named: object = members.get("IDs")

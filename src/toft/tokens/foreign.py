@@ -33,7 +33,7 @@ def verify_foreign(
         registry = jws.JWSRegistry(algorithms=list(ALGORITHMS), strict_check_header=False)
         opened = jws.deserialize_compact(token, published, registry=registry)
         claims = msgspec.json.decode(opened.payload)
-    except (JoseError, ValueError, TypeError, KeyError, msgspec.DecodeError):
+    except (JoseError, ValueError, TypeError, KeyError, RecursionError, msgspec.DecodeError):
         raise TokenError(TokenFault.NO_KEY, "no key of its issuer has signed it") from None
     if not isinstance(claims, dict):
         raise TokenError(TokenFault.CLAIMS, "its claims are no object")

@@ -140,11 +140,11 @@ class KeyRing:
             opened = jws.deserialize_compact(token, key, registry=_registry(alg))
         except JoseError:
             raise TokenError(TokenFault.NO_KEY, "signature") from None
-        except (ValueError, TypeError, binascii.Error):
+        except (ValueError, TypeError, RecursionError, binascii.Error):
             raise TokenError(TokenFault.CRYPTO, "signature") from None
         try:
             claims = msgspec.json.decode(opened.payload)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise TokenError(TokenFault.CLAIMS) from None
         if not isinstance(claims, dict):
             raise TokenError(TokenFault.CLAIMS)
@@ -184,7 +184,7 @@ def read_header(token: str) -> Claims:
     try:
         raw = base64.urlsafe_b64decode(parts[0] + "=" * (-len(parts[0]) % 4))
         header = msgspec.json.decode(raw)
-    except (ValueError, binascii.Error, msgspec.DecodeError):
+    except (ValueError, RecursionError, binascii.Error, msgspec.DecodeError):
         raise TokenError(TokenFault.CRYPTO, "header") from None
     if not isinstance(header, dict):
         raise TokenError(TokenFault.CRYPTO, "header")

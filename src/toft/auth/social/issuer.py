@@ -53,7 +53,7 @@ class Issuers:
         raw = await self._get(issuer.jwks_uri, _LEAST_SECONDS if again else _FRESH_SECONDS)
         try:
             keys = msgspec.json.decode(raw)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             keys = None
         if not isinstance(keys, dict):
             raise _unusable(issuer.jwks_uri, "it is no JWK set")

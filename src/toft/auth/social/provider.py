@@ -171,7 +171,7 @@ class RealProvider:
                 method, url, headers={"accept": "application/json", **headers}, body=body
             )
             return msgspec.json.decode(fetched.body)
-        except (OutsideFailed, msgspec.DecodeError) as error:
+        except (OutsideFailed, msgspec.DecodeError, RecursionError) as error:
             call.context.report(f"auth: {method} {url}: {error}")
             message = f"Provider {self._name} cannot be reached"
             raise AuthError(500, "unexpected_failure", message) from None
