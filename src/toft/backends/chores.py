@@ -1,8 +1,8 @@
 """Pure: what job processes are asked to do, and what they answer. One JSON object per line, both ways.
 
 Each chore names its lane. Lanes are kept apart so that a long chore never stands before a short one: `clone`
-has a caller waiting, `snap` copies what may be large, `sweep` has time, `plan` reads projects, `build` runs
-tenants' SQL.
+has a caller waiting, `snap` copies what may be large, `sweep` has time, `plan` reads projects, `build` and
+`push` run tenants' SQL.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from toft.backends.recipe import Question, Recipe
 from toft.engine.capture import Source
 from toft.engine.prepare import Engine
 from toft.engine.template import Launch
+from toft.protocol.push import PushWish
 from toft.protocol.worker import Secrets
 
-type LaneName = Literal["clone", "snap", "sweep", "plan", "build"]
+type LaneName = Literal["clone", "snap", "sweep", "plan", "build", "push"]
 
 
 class CloneTemplate(msgspec.Struct, frozen=True, tag=True):
@@ -106,6 +107,23 @@ class BuildTemplate(msgspec.Struct, frozen=True, tag=True):
     launch: Launch
 
 
+class PushProject(msgspec.Struct, frozen=True, tag=True):
+    """Apply a project's pending migrations to a lease. Answered by `PushReport`.
+
+    opens_as: role → password. The chore ends when its time is over.
+    """
+
+    lane: ClassVar[LaneName] = "push"
+    question: Question
+    bundle: Path
+    socket_path: Path
+    opens_as: dict[str, str]
+    wish: PushWish
+
+    def __repr__(self) -> str:
+        return f"PushProject({self.question!r})"
+
+
 class NewTemplate(msgspec.Struct, frozen=True):
     """A template that was made on the way."""
 
@@ -132,6 +150,7 @@ type Chore = (
     | AdmitProject
     | MakeRecipe
     | BuildTemplate
+    | PushProject
 )
 
 

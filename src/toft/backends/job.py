@@ -1,7 +1,8 @@
 """The main of a job process: `python -m toft.backends.job HOME LANE NUMBER`. Its stdin is a socket.
 
-Short lanes work off one chore after the other and never load an event loop's worth of code they do not need;
-the `build` lane runs one chore at a time as a task, so that the daemon's end stops it in the middle, cleanly.
+Short lanes work off one chore after the other and never load an event loop's worth of code they do not
+need; the lanes that run tenants' SQL do one chore at a time as a task, so that the daemon's end stops it in
+the middle, cleanly.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from toft.backends.chores import (
     MakeRecipe,
     Measure,
     Progress,
+    PushProject,
     Remove,
     Reply,
     Request,
@@ -37,6 +39,7 @@ from toft.backends.chores import (
     encode,
 )
 from toft.backends.fault import explain
+from toft.backends.jobs import Report
 
 
 def main() -> None:
@@ -45,7 +48,7 @@ def main() -> None:
     os.umask(0o077)
     with socket.socket(fileno=os.dup(0)) as sock:
         os.set_inheritable(sock.fileno(), False)
-        if lane == "build":
+        if lane in ("build", "push"):
             with suppress(asyncio.CancelledError):
                 asyncio.run(_serve_tasks(sock, home, number))
             return
@@ -72,7 +75,7 @@ async def _serve_tasks(sock: socket.socket, home: Path, number: int) -> None:
     async def work_off() -> None:
         while True:
             request = await queue.get()
-            writer.write(_line(await _build(request, home, number, writer)))
+            writer.write(_line(await _slow_outcome(request, home, number, writer)))
 
     async with asyncio.TaskGroup() as group:
         work = group.create_task(work_off())
@@ -83,24 +86,32 @@ async def _serve_tasks(sock: socket.socket, home: Path, number: int) -> None:
     writer.close()
 
 
-async def _build(request: Request, home: Path, number: int, writer: asyncio.StreamWriter) -> Reply:
-    from toft.backends import building
-
-    chore = request.chore
-    assert isinstance(chore, BuildTemplate)  # noqa: S101 -- the lane says so
-
-    launch = chore.launch
-    if launch.uid is not None:  # what two builders run at the same time must not meet
-        launch = msgspec.structs.replace(launch, uid=launch.uid + number)
-        chore = msgspec.structs.replace(chore, launch=launch)
-
+async def _slow_outcome(request: Request, home: Path, number: int, writer: asyncio.StreamWriter) -> Reply:
     def report(text: str) -> None:
         writer.write(_line(Progress(request.seq, text)))
 
     try:
-        return Finished(request.seq, msgspec.Raw(encode(await building.build(chore, report))))
+        return Finished(request.seq, msgspec.Raw(encode(await _do_slowly(request.chore, number, report))))
     except Exception as error:  # the border of the process: every fault goes back to the caller
         return Failed(request.seq, explain(error, home, type(request.chore).__name__).to_json())
+
+
+async def _do_slowly(chore: Chore, number: int, report: Report) -> Any:
+    """What runs tenants' SQL."""
+    match chore:
+        case BuildTemplate():
+            from toft.backends import building
+
+            launch = chore.launch
+            if launch.uid is not None:  # what two builders run at the same time must not meet
+                launch = msgspec.structs.replace(launch, uid=launch.uid + number)
+            return await building.build(msgspec.structs.replace(chore, launch=launch), report)
+        case PushProject():
+            from toft.backends import pushing
+
+            return await pushing.push_project(chore, report)
+        case _:
+            raise TypeError(f"{type(chore).__name__} belongs in another lane")
 
 
 def _outcome(request: Request, home: Path) -> Reply:
@@ -150,8 +161,8 @@ def _do(chore: Chore) -> Any:
             from toft.backends import planning
 
             return planning.read(chore)
-        case BuildTemplate():
-            raise TypeError("templates are built in the lane for that")
+        case BuildTemplate() | PushProject():
+            raise TypeError(f"{type(chore).__name__} belongs in another lane")
 
 
 def _line(reply: Reply) -> bytes:

@@ -45,6 +45,7 @@ LANES: dict[LaneName, Lane] = {
     "sweep": Lane(most=1, idle_seconds=60),
     "plan": Lane(most=1, idle_seconds=60),
     "build": Lane(most=2, idle_seconds=60),
+    "push": Lane(most=8, idle_seconds=60),
 }
 
 

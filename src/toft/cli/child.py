@@ -102,6 +102,18 @@ def _spawn(command: Sequence[str], path: str, environ: Mapping[str, str], mask: 
         raise CommandNotExecutable(command=command[0], cause=cause) from None
 
 
+def spawn_beside(words: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Start a helper of ours: in a session of its own, so that the terminal's signals do not reach it."""
+    actions = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0), (os.POSIX_SPAWN_DUP2, 2, 1)]
+    return os.posix_spawn(words[0], [*words], environ, file_actions=actions, setsid=True)
+
+
+def end(pid: int) -> None:
+    """End a helper."""
+    _send(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
 def _take_signals(pid: int, taken: Sequence[int], timeout: float | None) -> int | None:
     """Wait for signals and deal with all that have come; the command's status once it has ended."""
     is_child_changed = False

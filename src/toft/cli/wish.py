@@ -37,7 +37,7 @@ def read_wish(context: Context) -> dict[str, Json]:
         "include_all": arguments.has("include-all"),
         "no_migrations": arguments.has("no-migrations"),
         "no_seed": arguments.has("no-seed"),
-        "migrations_dir": _migrations(context),
+        "migrations_dir": migrations_folder(context),
     }
 
 
@@ -63,7 +63,7 @@ def _root(context: Context) -> str | None:
     return os.path.realpath(folder) if os.path.isdir(folder + "/supabase") else None
 
 
-def _migrations(context: Context) -> str | None:
+def migrations_folder(context: Context) -> str | None:
     """The folder of migrations relative to the project's root, where one was named."""
     folder = context.arguments.get("migrations")
     if folder is None:
@@ -76,12 +76,20 @@ def _migrations(context: Context) -> str | None:
     return os.path.relpath(folder, root)
 
 
+def migrations_path(context: Context) -> str:
+    """Where the project's migrations lie, or would."""
+    from toft.protocol.bundle import MIGRATIONS
+
+    root = _root(context) or os.path.realpath(".")
+    return f"{root}/{migrations_folder(context) or MIGRATIONS}"
+
+
 def read_bundle(context: Context) -> Bundle | None:
     """The project's files; None, and a note, where there is no project."""
     from toft.client.project import read_project
 
     root = _root(context)
-    migrations = _migrations(context)
+    migrations = migrations_folder(context)
     if root is None and migrations is None:
         context.show.note("no supabase/ folder here: the backend is empty")
         return None

@@ -27,6 +27,7 @@ from toft.daemon.forks import ForkApi
 from toft.daemon.keys import KeysApi
 from toft.daemon.logs import LogsApi
 from toft.daemon.problem import problem, refused
+from toft.daemon.pushes import PushApi
 from toft.errors.daemon import BadRequest, DaemonStopping, VersionMismatch
 from toft.errors.project import ProjectUnknown
 from toft.errors.shape import ToftError
@@ -84,6 +85,7 @@ class Api:
         self.fault: ToftError | None = None
         self.is_stopping = False
         forks = ForkApi(context, lambda taken: self._describe(taken.lease, taken.backend, taken.credential))
+        others = {**forks.methods(), **PushApi(context).methods()}
         self._methods: dict[str, Method] = {
             "hello": self._hello,
             "put_project": self._put_project,
@@ -93,7 +95,7 @@ class Api:
             "hold_lease": self._hold_lease,
             "renew_lease": self._renew_lease,
             "release_lease": self._release_lease,
-            **{name: _answering(name, method) for name, method in forks.methods().items()},
+            **{name: _answering(name, method) for name, method in others.items()},
             **{name: _answering(name, method) for name, method in KeysApi(context).methods().items()},
             **{name: _answering(name, method) for name, method in LogsApi(context).methods().items()},
             "list_engines": self._list_engines,

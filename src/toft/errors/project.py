@@ -23,6 +23,13 @@ class MigrationFailed(ToftError):
         return "\n".join([facts["excerpt"], *said] if facts["excerpt"] else said)
 
 
+class MigrationTimeout(ToftError):
+    code = "TOFT-PROJECT-TIMEOUT"
+    status = 408
+    message = "{file} was not done after {seconds:g} seconds; its running statement was cancelled"
+    remedy = "see what it waits for with `toft inspect locks`, or give it more time with `--timeout`"
+
+
 class FileUnreadable(ToftError):
     code = "TOFT-PROJECT-FILE"
     status = 422

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from toft.errors.project import HistoryUnknown, MigrationsOutOfOrder
+from toft.errors.project import HistoryUnknown, MigrationFailed, MigrationsOutOfOrder
 from toft.migrate import history
 from toft.migrate.batches import session_settings
 from toft.migrate.cut import cut
@@ -21,6 +21,7 @@ from toft.migrate.project import Migration, Project, SqlFile, decide_pending
 from toft.migrate.sending import Elevated, send_file, send_seed
 from toft.migrate.sessions import Connect, Report, Sessions
 from toft.migrate.surroundings import make_buckets, set_up
+from toft.migrate.watch import Watcher
 from toft.pg.connection import Connection
 
 
@@ -38,16 +39,21 @@ def _say_nothing(text: str) -> None:
 
 
 async def apply(
-    project: Project, connect: Connect, start_at: int = 0, report: Report = _say_nothing
+    project: Project,
+    connect: Connect,
+    start_at: int = 0,
+    report: Report = _say_nothing,
+    watcher: Watcher | None = None,
 ) -> Applied:
     """Carry out the steps of `digest.chain` from `start_at` on. The database has those before it.
 
-    connect: opens a connection as the role that is given. report: gets a few words for each file.
+    connect: opens a connection as the role that is given. report: gets a few words for each file. watcher:
+    is told of each statement of a migration.
     Raises `MigrationFailed`, `MigrationsOutOfOrder`, `HistoryUnknown`; the database is then between two
     states and, if it was to become a template, of no use.
     """
     sessions = Sessions(connect, report)
-    run = _Run(project, sessions)
+    run = _Run(project, sessions, watcher)
     try:
         await run.carry_out(start_at)
     finally:
@@ -55,10 +61,50 @@ async def apply(
     return Applied(tuple(run.migrations), tuple(run.seeds), tuple(run.elevated), tuple(run.notices))
 
 
+class Pushed(msgspec.Struct, frozen=True):
+    """What was done to a database that is in use. failure: what ended it; what was done before stays."""
+
+    applied: Applied
+    pending: tuple[str, ...] = ()
+    failure: MigrationFailed | None = None
+
+
+async def push(
+    project: Project,
+    connect: Connect,
+    *,
+    has_roles: bool = False,
+    has_seeds: bool = False,
+    is_dry: bool = False,
+    report: Report = _say_nothing,
+    watcher: Watcher | None = None,
+) -> Pushed:
+    """Apply the migrations that a database's history does not know, and nothing of what a fresh one needs.
+
+    has_roles, has_seeds: roles.sql before them, seeds after. is_dry: only say which are pending.
+    Raises `MigrationsOutOfOrder`, `HistoryUnknown`.
+    """
+    sessions = Sessions(connect, report)
+    run = _Run(project, sessions, watcher)
+    failure: MigrationFailed | None = None
+    pending: tuple[str, ...] = ()
+    try:
+        pending = tuple(file.path for file in await run.pending())
+        if not is_dry:
+            await run.push(has_roles=has_roles, has_seeds=has_seeds)
+    except MigrationFailed as error:
+        failure = error
+    finally:
+        sessions.close()
+    applied = Applied(tuple(run.migrations), tuple(run.seeds), tuple(run.elevated), tuple(run.notices))
+    return Pushed(applied, pending, failure)
+
+
 class _Run:
     """One application of a project, and what has been done so far."""
 
-    def __init__(self, project: Project, sessions: Sessions) -> None:
+    def __init__(self, project: Project, sessions: Sessions, watcher: Watcher | None) -> None:
+        self._watcher = watcher
         self._project = project
         self._sessions = sessions
         self.migrations: list[str] = []
@@ -87,6 +133,18 @@ class _Run:
         if ahead and project.config.buckets:
             self.notices += await make_buckets(await self._sessions.tenant(), project.config.buckets)
 
+    async def pending(self) -> Sequence[Migration]:
+        """What the history does not know."""
+        return await self._pending(await self._sessions.tenant(), self._project.migrations)
+
+    async def push(self, *, has_roles: bool, has_seeds: bool) -> None:
+        """Migrations that the history does not know; around them what was asked for."""
+        if has_roles and self._project.roles is not None:
+            await self._apply_roles(self._project.roles)
+        await self._migrate(self._project.migrations, is_continued=False)
+        if has_seeds:
+            await self._seed(self._project.seeds)
+
     async def _apply_roles(self, roles: SqlFile) -> None:
         self._sessions.report(f"applying {roles.path}")
         self.elevated += await send_file(self._sessions, roles, cut(roles.text))
@@ -102,7 +160,7 @@ class _Run:
             await tenant.script("reset all")
             pieces = cut(migration.text)
             row = history.migration_row(migration, pieces)
-            self.elevated += await send_file(self._sessions, migration, pieces, row)
+            self.elevated += await send_file(self._sessions, migration, pieces, row, self._watcher)
             self.migrations.append(migration.path)
 
     async def _pending(self, tenant: Connection, local: Sequence[Migration]) -> Sequence[Migration]:

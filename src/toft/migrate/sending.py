@@ -18,6 +18,7 @@ from toft.migrate.place import line_and_column
 from toft.migrate.project import SqlFile
 from toft.migrate.sessions import Sessions
 from toft.migrate.split import Piece
+from toft.migrate.watch import Seen, Watcher, question, read
 from toft.pg.connection import Connection
 from toft.pg.quote import identifier
 from toft.pg.sqlstate import ConnectionLost, PostgresError
@@ -42,19 +43,23 @@ class _Outgoing(msgspec.Struct):
 
 
 async def send_file(
-    sessions: Sessions, file: SqlFile, pieces: Sequence[Piece], row: Statement | None = None
+    sessions: Sessions,
+    file: SqlFile,
+    pieces: Sequence[Piece],
+    row: Statement | None = None,
+    watcher: Watcher | None = None,
 ) -> list[Elevated]:
     """All statements of a migration (or of roles.sql, which has no row in the history)."""
     elevated = await _grant_parameters(sessions, file, pieces)
     outgoing = _prepare(pieces, has_createrole=await sessions.may_create_roles())
     permits = [elevation for sent in outgoing for elevation in sent.elevations]
     if not permits:
-        await _send_batches(await sessions.tenant(), file, pieces, outgoing, row)
+        await _send_batches(await sessions.tenant(), file, pieces, outgoing, row, watcher)
         return elevated
     admin = await sessions.admin()
     await permit.open_permits(admin, permits)
     try:
-        await _send_batches(await sessions.tenant(), file, pieces, outgoing, row)
+        await _send_batches(await sessions.tenant(), file, pieces, outgoing, row, watcher)
     finally:
         sessions.end_transaction()
         await permit.close_permits(admin)
@@ -132,14 +137,20 @@ async def _send_batches(
     pieces: Sequence[Piece],
     outgoing: Sequence[_Outgoing],
     row: Statement | None,
+    watcher: Watcher | None,
 ) -> None:
     kept = 0
-    for batch in decide_sending(file.text, pieces).batches:
+    sending = decide_sending(file.text, pieces)
+    if watcher is not None:
+        watcher.began(file, len(pieces), sending.mode.value)
+    for batch in sending.batches:
         is_last = batch.end == len(pieces) and not batch.is_alone
         if is_last and tenant.is_in_transaction:
             raise _left_open(file, pieces, kept)
         try:
-            await _send(tenant, batch, outgoing, row if is_last else None)
+            seen = await _send(
+                tenant, batch, outgoing, row if is_last else None, is_watched=watcher is not None
+            )
         except (PostgresError, ConnectionLost) as fault:
             error = _as_error(fault)
             index = batch.first + (0 if batch.is_alone else error.statement_index or 0)
@@ -150,20 +161,46 @@ async def _send_batches(
             raise migration_failed(file, pieces, index, sent.text, error, Outcome(kept, refusal)) from fault
         if not tenant.is_in_transaction:
             kept = batch.end
+        for number, (tag, what) in enumerate(seen, start=batch.first):
+            if watcher is not None:
+                watcher.saw(file, number, what, tag)
+    if watcher is not None:
+        watcher.ended(file)
 
 
 async def _send(
-    tenant: Connection, batch: Batch, outgoing: Sequence[_Outgoing], row: Statement | None
-) -> None:
+    tenant: Connection,
+    batch: Batch,
+    outgoing: Sequence[_Outgoing],
+    row: Statement | None,
+    *,
+    is_watched: bool,
+) -> list[tuple[str, Seen]]:
+    """Send a batch. What was seen after each of its statements, with the server's word on it."""
     going = outgoing[batch.first : batch.end]
     if batch.is_alone and going[0].rows is None:
-        await tenant.script(going[0].text)
-        return
+        results = await tenant.script(going[0].text)
+        if not is_watched or (tenant.is_in_transaction and tenant.has_failed):
+            return []
+        [answer] = await tenant.pipeline([question()])
+        return [(results[-1].raw_tag.decode() if results else "", read(answer))]
     statements = [_statement(sent.text, sent.rows) for sent in going]
+    if is_watched:
+        statements = [each for statement in statements for each in (statement, question())]
     if row is not None:
         statements.append(row)
-    if statements:
-        await tenant.pipeline(statements)
+    if not statements:
+        return []
+    try:
+        results = await tenant.pipeline(statements)
+    except PostgresError as error:
+        if is_watched and error.statement_index is not None:
+            error.statement_index //= 2
+        raise
+    if not is_watched:
+        return []
+    pairs = zip(results[0 : 2 * len(going) : 2], results[1 : 2 * len(going) : 2], strict=True)
+    return [(done.raw_tag.decode(), read(answer)) for done, answer in pairs]
 
 
 def _statement(text: str, rows: str | None) -> Statement:

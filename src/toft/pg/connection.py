@@ -138,6 +138,11 @@ class Connection(asyncio.Protocol):
         return self._replies.status != IDLE
 
     @property
+    def has_failed(self) -> bool:
+        """Something in the transaction failed: it can only be rolled back."""
+        return self._replies.status == IN_FAILED_TRANSACTION
+
+    @property
     def is_quiet(self) -> bool:
         """Usable, with nothing going on."""
         return (

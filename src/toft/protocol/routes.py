@@ -13,6 +13,7 @@ import msgspec
 from toft.protocol.fork import Checkpoint, Checkpoints, CreateCheckpoint, ForkLease, Forks, Returned
 from toft.protocol.keys import RotateKeys, SigningKeys
 from toft.protocol.lease import CreateLease, HoldLease, Lease, LeaseSummary, RenewLease
+from toft.protocol.push import PushReport, PushWish
 from toft.protocol.worker import LogLine
 
 
@@ -116,6 +117,7 @@ ROUTES: tuple[Route, ...] = (
     Route("renew_lease", "POST", "/v1/leases/{id}/renew", request=RenewLease, answer=Lease),
     Route("release_lease", "DELETE", "/v1/leases/{id}", status=204),
     Route("fork_lease", "POST", "/v1/leases/{id}/fork", request=ForkLease, answer=Forks, status=201),
+    Route("push_project", "POST", "/v1/leases/{id}/push", request=PushWish, answer=PushReport),
     Route("reset_lease", "POST", "/v1/leases/{id}/reset", answer=Returned),
     Route("list_checkpoints", "GET", "/v1/leases/{id}/checkpoints", answer=Checkpoints),
     Route(

@@ -19,7 +19,11 @@ USAGE = Usage(
     "toft run",
     "Run a command with a Supabase-compatible backend of its own: migrated, seeded, in the\n"
     "environment (SUPABASE_URL, DATABASE_URL, …), and gone when the command ends.",
-    (*wish.FLAGS, Flag("keep-on-failure", "Keep the backend until its TTL when the command fails.")),
+    (
+        *wish.FLAGS,
+        Flag("keep-on-failure", "Keep the backend until its TTL when the command fails."),
+        Flag("watch-migrations", "Apply migrations that are added or changed while it runs."),
+    ),
     "-- CMD [ARG…]",
     takes_command=True,
     examples=("toft run -- npm run dev", "toft run --ttl 10m --keep-on-failure -- ./my-agent.sh"),
@@ -43,11 +47,25 @@ def main(context: Context) -> int:
         options.python(),
     )
     variables = environment.apply(context.environ, lease)
+    watcher = _watch_migrations(context, lease) if context.arguments.has("watch-migrations") else None
     status = child.run(command, path, variables, hold, context.show.warning)
+    if watcher is not None:
+        child.end(watcher)
     if status != 0 and context.arguments.has("keep-on-failure"):
         _keep(context, lease)
     hold.close()
     return child.end_as(status)
+
+
+def _watch_migrations(context: Context, lease: dict[str, Json]) -> int:
+    """A `toft db push --watch` of this lease beside the command; its pid."""
+    python = options.python()
+    words = [python, "-P", "-m", "toft.cli.main", "db", "push", "--watch", str(lease["id"])]
+    for name in ("dir", "migrations"):
+        value = context.arguments.get(name)
+        if value is not None:
+            words += [f"--{name}", value]
+    return child.spawn_beside(words, context.environ)
 
 
 def _keep(context: Context, lease: dict[str, Json]) -> None:
