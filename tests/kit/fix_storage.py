@@ -55,6 +55,7 @@ class StorageBackend:
         self.studio = Studio()
         self.listener: Listener | None = None
         self.service: StorageService | None = None
+        self.context: StorageContext
         self.http: httpx.AsyncClient | None = None
 
     async def open(self) -> None:
@@ -78,25 +79,24 @@ class StorageBackend:
     def configure(self, **changes: Any) -> None:
         """Change settings from here on."""
         self.settings = msgspec.structs.replace(self.settings, **changes)
-        self.service = StorageService(
-            StorageContext(
-                pool=self.pool,
-                ring=self.ring,
-                clock=self.clock,
-                entropy=SystemEntropy(),
-                settings=self.settings,
-                blobs=LocalBlobs(self.root),
-                external_url=self.url,
-                studio=self.studio,
-                s3_keys=S3Keys(
-                    access_key_id=ACCESS_KEY_ID,
-                    secret_access_key=SECRET_ACCESS_KEY,
-                    anonymous_keys=(self.keys.anon_key, self.keys.publishable_key),
-                    service_token=self.keys.service_role_key,
-                ),
-                report=self.reports.append,
-            )
+        self.context = StorageContext(
+            pool=self.pool,
+            ring=self.ring,
+            clock=self.clock,
+            entropy=SystemEntropy(),
+            settings=self.settings,
+            blobs=LocalBlobs(self.root),
+            external_url=self.url,
+            studio=self.studio,
+            s3_keys=S3Keys(
+                access_key_id=ACCESS_KEY_ID,
+                secret_access_key=SECRET_ACCESS_KEY,
+                anonymous_keys=(self.keys.anon_key, self.keys.publishable_key),
+                service_token=self.keys.service_role_key,
+            ),
+            report=self.reports.append,
         )
+        self.service = StorageService(self.context)
 
     async def handle(self, request: Request) -> Response:
         assert self.service is not None

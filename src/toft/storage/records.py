@@ -276,6 +276,25 @@ def delete_objects(actor: Actor, bucket: str, keys: Sequence[str]) -> Statement:
     return _named("objects-delete", actor, sql, bucket, msgspec.json.encode(keys))
 
 
+def find_orphans(versions: Sequence[str]) -> Statement:
+    """Which of these versions belong to no object and to no part of one."""
+    sql = (
+        "select g.version from jsonb_array_elements_text($1::jsonb) as g (version)"
+        " where not exists (select from storage.objects o where o.version = g.version)"
+        " and not exists (select from storage.s3_multipart_uploads_parts p where p.version = g.version)"
+    )
+    return _named("orphans", SERVICE, sql, msgspec.json.encode(versions))
+
+
+def end_old_uploads(seconds: float) -> Statement:
+    """Forget uploads in parts that were begun so long ago; their ids."""
+    sql = (
+        "delete from storage.s3_multipart_uploads"
+        " where created_at < now() - make_interval(secs => $1::double precision) returning id"
+    )
+    return _named("uploads-old", SERVICE, sql, str(seconds))
+
+
 class Listing(msgspec.Struct, frozen=True):
     """One level of a bucket to list."""
 

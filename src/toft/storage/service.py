@@ -10,6 +10,7 @@ from toft.storage.errors import StorageError, access_denied, database_is_away, n
 from toft.storage.routes import find_route
 from toft.storage.s3 import door as s3
 from toft.storage.s3.door import S3Door
+from toft.storage.sweep import Sweeper
 from toft.storage.tus import door as tus
 from toft.storage.tus.door import TusDoor
 from toft.tokens.caller import Caller, Refusal
@@ -22,12 +23,14 @@ class StorageService:
         self._context = context
         self._tus = TusDoor(context)
         self._s3 = S3Door(context)
+        self._sweeper = Sweeper(context)
 
     async def handle(self, request: Request, caller: Caller | Refusal, path: str) -> Response:
         """Answer a request. `path` is what follows `/storage/v1`, percent-encoded as it came."""
         try:
             if isinstance(caller, Refusal):
                 raise access_denied("Invalid Compact JWS")
+            self._sweeper.maybe_begin()
             if path.startswith(tus.PREFIX):
                 return await self._tus.handle(request, caller, path)
             if self._context.settings.speaks_s3 and (path == s3.PREFIX or path.startswith(f"{s3.PREFIX}/")):
