@@ -127,7 +127,7 @@ class StorageBackend:
     async def bucket(self, name: str = "things", **fields: Any) -> str:
         """A new bucket."""
         answer = await self.call("POST /bucket", {"name": name, **fields})
-        assert answer.status_code == 200, answer.text
+        assert answer.status_code == 200, (answer.text, self.reports)
         return name
 
     async def sql(self, user: str = "postgres") -> Connection:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from toft import __version__
 from toft import settings as options
-from toft.bench import api, backend, density, fork
+from toft.bench import api, backend, density, fork, storage
 from toft.bench.measure import Figure, Report
 from toft.bench.report import as_json, as_table, describe_machine
 from toft.errors.daemon import UsageError
@@ -18,6 +18,7 @@ BENCHES: dict[str, Callable[[bool, Callable[[str], None]], list[Figure]]] = {
     "api": api.measure,
     "density": density.measure,
     "fork": fork.measure,
+    "storage": storage.measure,
 }
 
 

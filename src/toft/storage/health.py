@@ -9,7 +9,7 @@ from toft.storage import records
 from toft.storage.access import run_as
 from toft.storage.buckets import json_response
 from toft.storage.call import Call
-from toft.storage.errors import StorageError
+from toft.storage.errors import StorageError, wrong_role
 from toft.storage.records import SERVICE
 
 
@@ -21,6 +21,14 @@ async def status(call: Call) -> Response:
 async def version(call: Call) -> Response:
     """GET /version."""
     return Response(200, [(b"content-type", b"text/plain; charset=utf-8")], __version__.encode())
+
+
+async def purge_cache(call: Call) -> Response:
+    """DELETE /cdn and below: there is no cache between us and anybody, so there is nothing to do."""
+    call.require_token()
+    if call.caller.role != "service_role":
+        raise wrong_role()
+    return json_response({"message": "success"})
 
 
 async def health(call: Call) -> Response:

@@ -49,19 +49,26 @@ async def read_public(call: Call) -> Response:
 
 
 async def info_authenticated(call: Call) -> Response:
-    """GET /object/info/authenticated/{bucket}/{key}."""
+    """GET and HEAD /object/info/authenticated/{bucket}/{key}."""
     call.require_token()
-    return json_response(_describe(await find_readable(call)))
+    return await _tell(call, find_readable)
 
 
 async def info_tolerant(call: Call) -> Response:
-    """GET /object/info/{bucket}/{key}."""
-    return json_response(_describe(await find_readable(call)))
+    """GET and HEAD /object/info/{bucket}/{key}."""
+    return await _tell(call, find_readable)
 
 
 async def info_public(call: Call) -> Response:
-    """GET /object/info/public/{bucket}/{key}."""
-    return json_response(_describe(await find_public(call)))
+    """GET and HEAD /object/info/public/{bucket}/{key}."""
+    return await _tell(call, find_public)
+
+
+async def _tell(call: Call, find: Callable[[Call], Awaitable[Json]]) -> Response:
+    """What is known of an object; to HEAD, what a download would say."""
+    if call.request.method == "HEAD":
+        return await serve_found(call, find)
+    return json_response(_describe(await find(call)))
 
 
 async def serve_found(

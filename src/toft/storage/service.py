@@ -6,7 +6,7 @@ from toft.http.message import Request, Response
 from toft.pg.sqlstate import ConnectionLost, Unreachable
 from toft.storage.call import Call
 from toft.storage.context import StorageContext
-from toft.storage.errors import StorageError, access_denied, database_is_away, no_route, render
+from toft.storage.errors import StorageError, access_denied, database_is_away, invalid_key, no_route, render
 from toft.storage.routes import find_route
 from toft.storage.s3 import door as s3
 from toft.storage.s3.door import S3Door
@@ -38,6 +38,8 @@ class StorageService:
             match = find_route(request.method, path)
             if match is None:
                 raise no_route(request.method, path)
+            if any("\0" in variable for variable in match.variables.values()):
+                raise invalid_key(match.variables.get("key", ""))
             route_path = path.partition("?")[0]
             call = Call(self._context, request, caller, route_path, match.variables, match.route.operation)
             return await match.route.endpoint(call)

@@ -430,6 +430,21 @@ async def test_health(store: StorageBackend):
     assert (await store.call("GET /health")).json() == {"healthy": True}
 
 
+async def test_cache_that_is_not_there(store: StorageBackend):
+    """Purging is for the service, and has nothing to do."""
+    for path in ("/cdn", "/cdn/", "/cdn/things", "/cdn/things/a/b?transformations=true"):
+        assert (await store.call(f"DELETE {path}")).json() == {"message": "success"}
+    assert (await store.call("DELETE /cdn/things", token=store.keys.anon_key)).status_code == 403
+
+
+async def test_head_of_info(store: StorageBackend):
+    """It tells what a download would."""
+    await store.bucket()
+    await store.call("POST /object/things/x", content=b"hello")
+    head = await store.call("HEAD /object/info/things/x")
+    assert (head.headers["content-length"], head.headers["etag"][0], head.content) == ("5", '"', b"")
+
+
 async def test_upload_that_breaks_off(store: StorageBackend):
     """Nothing is visible and nothing is left, and the next upload of the same key is as if it never was."""
     await store.bucket()

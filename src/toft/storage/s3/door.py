@@ -11,7 +11,7 @@ import msgspec
 from toft.http.message import Request, Response
 from toft.storage.call import Call
 from toft.storage.context import StorageContext
-from toft.storage.errors import StorageError
+from toft.storage.errors import StorageError, invalid_key
 from toft.storage.s3 import buckets, listing, multipart, objects
 from toft.storage.s3.call import S3Call
 from toft.storage.s3.errors import no_operation, not_implemented, render_s3
@@ -98,6 +98,8 @@ class S3Door:
             return render_s3(error, f"{bucket}/{key}" if key else bucket, request.method)
 
     async def _answer(self, request: Request, caller: Caller, path: str, bucket: str, key: str) -> Response:
+        if "\0" in bucket + key:
+            raise invalid_key(key)
         call = Call(self._context, request, caller, path, {"bucket": bucket, "key": key}, "")
         is_form = (call.header(b"content-type") or "").lower().startswith("multipart/form-data")
         if request.method == "POST" and bucket and not key and is_form:
