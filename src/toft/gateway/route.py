@@ -20,18 +20,22 @@ class Door(enum.Enum):
     MAIL = "mail"
     #: why an earlier request was refused; its unguessable name is the key
     EXPLANATION = "explanation"
+    #: services that a Supabase backend has and this one has not
+    REALTIME = "realtime"
+    FUNCTIONS = "functions"
     NOTHING = "nothing"
 
 
 class Route(msgspec.Struct, frozen=True):
     """A service, and the path that it sees: percent-encoded as it came, beginning with a slash.
 
-    is_trial: of the Data API: nothing of what it does stays.
+    is_trial: of the Data API: nothing of what it does stays. profile: the schema that the path stands for.
     """
 
     service: Service
     path: str
     is_trial: bool = False
+    profile: str | None = None
 
 
 _PREFIXES: Final[tuple[tuple[str, Service], ...]] = (
@@ -44,10 +48,23 @@ _PREFIXES: Final[tuple[tuple[str, Service], ...]] = (
 MAIL_PREFIX: Final = "/mail"
 EXPLAIN_PREFIX: Final = "/explain"
 
-#: RFC 8414 puts an issuer's path behind the well-known name, so these arrive at the root
-_WELL_KNOWN: Final = {
-    "/.well-known/oauth-authorization-server/auth/v1": "/.well-known/oauth-authorization-server",
-    "/.well-known/openid-configuration/auth/v1": "/.well-known/openid-configuration",
+_DOORS: Final = (
+    (MAIL_PREFIX, Door.MAIL),
+    (EXPLAIN_PREFIX, Door.EXPLANATION),
+    ("/realtime/v1", Door.REALTIME),
+    ("/functions/v1", Door.FUNCTIONS),
+)
+_EXACT: Final[dict[str, Route | Door]] = {
+    "/": Door.WELCOME,
+    "/health": Door.HEALTH,
+    "/realtime/v1": Door.REALTIME,
+    "/functions/v1": Door.FUNCTIONS,
+    "/graphql/v1": Route("rest", "/rpc/graphql", profile="graphql_public"),
+    # RFC 8414 puts an issuer's path behind the well-known name, so these arrive at the root.
+    "/.well-known/oauth-authorization-server/auth/v1": Route(
+        "auth", "/.well-known/oauth-authorization-server"
+    ),
+    "/.well-known/openid-configuration/auth/v1": Route("auth", "/.well-known/openid-configuration"),
 }
 
 
@@ -56,11 +73,11 @@ def decide_route(raw_path: str) -> Route | Door:
     """Where a request goes.
 
     >>> decide_route("/rest/v1/todos")
-    Route(service='rest', path='/todos', is_trial=False)
+    Route(service='rest', path='/todos', is_trial=False, profile=None)
     >>> decide_route("/auth/v1")
-    Route(service='auth', path='/', is_trial=False)
+    Route(service='auth', path='/', is_trial=False, profile=None)
     >>> decide_route("/explain/rest/v1/todos")
-    Route(service='rest', path='/todos', is_trial=True)
+    Route(service='rest', path='/todos', is_trial=True, profile=None)
     >>> decide_route("/rest/v12")
     <Door.NOTHING: 'nothing'>
     """
@@ -71,20 +88,18 @@ def decide_route(raw_path: str) -> Route | Door:
                 return Route(service, "/")
             if rest[0] == "/":
                 return Route(service, rest)
-    if raw_path.startswith(MAIL_PREFIX + "/"):
-        return Door.MAIL
-    if raw_path.startswith(EXPLAIN_PREFIX + "/"):
-        tried = decide_route(raw_path.removeprefix(EXPLAIN_PREFIX))
-        if isinstance(tried, Route) and tried.service == "rest":
-            return Route("rest", tried.path, is_trial=True)
-        return Door.EXPLANATION
-    if raw_path in _WELL_KNOWN:
-        return Route("auth", _WELL_KNOWN[raw_path])
-    if raw_path == "/":
-        return Door.WELCOME
-    if raw_path == "/health":
-        return Door.HEALTH
-    return Door.NOTHING
+    for prefix, door in _DOORS:
+        if raw_path.startswith(prefix + "/"):
+            return _explained(raw_path) if door is Door.EXPLANATION else door
+    return _EXACT.get(raw_path, Door.NOTHING)
+
+
+def _explained(raw_path: str) -> Route | Door:
+    """Behind the prefix stands a request to be tried, or the name of an explanation."""
+    tried = decide_route(raw_path.removeprefix(EXPLAIN_PREFIX))
+    if isinstance(tried, Route) and tried.service == "rest":
+        return msgspec.structs.replace(tried, is_trial=True)
+    return Door.EXPLANATION
 
 
 def does_own_cors(route: Route) -> bool:

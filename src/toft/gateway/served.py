@@ -12,6 +12,7 @@ import msgspec
 
 from toft import __version__
 from toft.errors.backend import PortTaken
+from toft.gateway.absent import answer_functions, answer_realtime
 from toft.gateway.caller import decide_caller, word_refusal
 from toft.gateway.journal import Journal
 from toft.gateway.route import EXPLAIN_PREFIX, MAIL_PREFIX, Door, Route, decide_route, does_own_cors
@@ -19,7 +20,7 @@ from toft.gateway.services import Services, Surroundings
 from toft.gateway.splice import SqlPort
 from toft.gateway.upstream import Upstream
 from toft.http.cors import allow_any_origin, is_preflight, preflight_headers
-from toft.http.message import Request, Response
+from toft.http.message import Headers, Request, Response
 from toft.http.server import Listener, listen
 from toft.http.sockets import bind_port
 from toft.mailbox.box import Box
@@ -132,23 +133,31 @@ class Served:
         route = decide_route(request.raw_path)
         if isinstance(route, Route) and route.service == "storage" and not self._has_storage:
             route = Door.NOTHING
-        if route is Door.MAIL:
-            response = await self._services.mailbox.handle(
-                request, request.raw_path.removeprefix(MAIL_PREFIX)
-            )
-        elif route is Door.EXPLANATION:
-            response = self._explain(request.raw_path.removeprefix(EXPLAIN_PREFIX + "/"))
-        elif isinstance(route, Door):
-            response = _answer_door(route)
-        elif does_own_cors(route):
+        if isinstance(route, Route) and does_own_cors(route):
             return await self._serve(request, route)
-        elif request.method == "OPTIONS" and is_preflight(request.method, request.headers):
+        if request.method == "OPTIONS" and is_preflight(request.method, request.headers):
             return Response(200, preflight_headers(request.headers))
+        if isinstance(route, Door):
+            response = await self._open(route, request)
         else:
             response = await self._serve(request, route)
         if request.headers.get(b"origin") is not None:
             allow_any_origin(response.headers)
         return response
+
+    async def _open(self, door: Door, request: Request) -> Response:
+        match door:
+            case Door.MAIL:
+                path = request.raw_path.removeprefix(MAIL_PREFIX)
+                return await self._services.mailbox.handle(request, path)
+            case Door.EXPLANATION:
+                return self._explain(request.raw_path.removeprefix(EXPLAIN_PREFIX + "/"))
+            case Door.REALTIME:
+                return answer_realtime(request)
+            case Door.FUNCTIONS:
+                return answer_functions()
+            case _:
+                return _answer_door(door)
 
     def _explain(self, name: str) -> Response:
         explanation = self._services.explanation(name)
@@ -164,6 +173,10 @@ class Served:
         caller = decide_caller(request, route, self._services.keys, self._surroundings.clock.unix())
         if isinstance(caller, Refusal):
             return word_refusal(caller)
+        if route.profile is not None:
+            profile = route.profile.encode()
+            fields = ((b"content-profile", profile), (b"accept-profile", profile))
+            request.headers = Headers([*fields, *request.headers.raw])
         try:
             return await self._services.handle(request, caller, route)
         finally:

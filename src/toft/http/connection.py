@@ -17,7 +17,17 @@ import httptools
 
 from toft.http.exchange import Exchange
 from toft.http.head import LineBreak, length_of, render_head
-from toft.http.message import BodyTooLarge, ClientGone, Handle, HeaderList, Headers, Request, Response
+from toft.http.message import (
+    BodyTooLarge,
+    ClientGone,
+    Handle,
+    HeaderList,
+    Headers,
+    Request,
+    Response,
+    Switch,
+    Talk,
+)
 
 #: Request line and header fields together.
 MAX_HEAD_BYTES: Final = 128 * 1024
@@ -28,7 +38,7 @@ KEEP_ALIVE_SECONDS: Final = 75.0
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _CLOSE: Final = b"connection: close\r\n"
-_WITHOUT_BODY: Final = (204, 304)
+_WITHOUT_BODY: Final = (101, 204, 304)
 _JSON: Final = (b"content-type", b"application/json")
 
 _log = logging.getLogger("toft.http")
@@ -68,6 +78,8 @@ class Connection(asyncio.Protocol):
         self._task: asyncio.Task[None] | None = None
         self._queue: deque[Exchange] = deque()
         self._is_ending = False
+        #: takes over from HTTP, once a response has switched to it
+        self._talk: Talk | None = None
         # The transport.
         self._is_reading = True
         self._drained: asyncio.Future[None] | None = None
@@ -124,6 +136,9 @@ class Connection(asyncio.Protocol):
     @override
     def data_received(self, data: bytes) -> None:
         if self._transport.is_closing():
+            return
+        if self._talk is not None:
+            self._talk.receive(data)
             return
         try:
             self._parser.feed_data(data)
@@ -276,6 +291,10 @@ class Connection(asyncio.Protocol):
                 if self._drained is not None:
                     await self._drained
                 self._write(exchange, response, response.body)
+                if isinstance(response, Switch):
+                    self._talk = response.begin(self._transport.write, self._transport.close)
+                    self._current = None
+                    return
             else:
                 await self._stream(exchange, response, response.body)
             self._finish(exchange)

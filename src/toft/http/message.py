@@ -107,5 +107,30 @@ class Response:
         self.body = body
 
 
+class Talk(Protocol):
+    """What goes on over a connection that has left HTTP. It writes by what it was given at its start."""
+
+    def receive(self, data: bytes) -> None:
+        """Bytes of the client."""
+        ...
+
+
+class Switch(Response):
+    """Status 101: from now on the connection speaks another protocol.
+
+    begin: given a way to write and one to close, what takes the client's bytes from here on.
+    """
+
+    __slots__ = ("begin",)
+
+    def __init__(
+        self,
+        headers: Iterable[tuple[bytes, bytes]],
+        begin: Callable[[Callable[[bytes], None], Callable[[], None]], Talk],
+    ) -> None:
+        super().__init__(101, headers)
+        self.begin = begin
+
+
 type Handle = Callable[[Request], Awaitable[Response]]
 """What a server drives: one request in, one response out. It never raises for a bad request."""

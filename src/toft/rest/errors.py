@@ -99,6 +99,10 @@ def bad_query(position: str, details: str) -> RestError:
     return RestError(400, "PGRST100", position, details=details)
 
 
+def empty_name() -> RestError:
+    return bad_query('"failed to parse name"', "a name in the request is empty")
+
+
 def method_on_rpc(method: str) -> RestError:
     return RestError(405, "PGRST101", f"Cannot use the {method} method on RPC")
 

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from toft.pg.quote import identifier, literal
+from toft.rest.errors import empty_name
 from toft.rest.plan.nodes import EmbedTest, FieldPlan, Group, SelectPlan, Test, Where
 from toft.rest.request import Compare, InList, IsDistinct, IsTest, JsonStep, Operand, TextSearch
 from toft.rest.schema.model import Name
@@ -53,8 +54,11 @@ class Parameters:
 
 
 def ident(name: str) -> str:
-    """A quoted identifier; like a value it ends at a NUL character."""
-    return identifier(name.partition("\0")[0])
+    """A quoted identifier; like a value it ends at a NUL character. Raises PGRST100 for an empty one."""
+    ended = name.partition("\0")[0]
+    if not ended:
+        raise empty_name()
+    return identifier(ended)
 
 
 def text(value: str) -> str:
