@@ -176,11 +176,12 @@ async def _refresh_locked(call: Call, conn: TypedConnection, given: str, client_
     if user.is_banned(call.now):
         raise bad_request("Invalid Refresh Token: User Banned", "user_banned")
     # whoever held the lock may have used the token meanwhile
-    shown = await sessions.load_token(conn, given) or shown
+    again, active = await sessions.load_token_and_active(conn, given, session.id)
+    shown = again or shown
     _check_limits(call, session, shown)
     if client_id != (str(session.oauth_client_id) if session.oauth_client_id is not None else None):
         raise OAuthError("invalid_client", "Refresh token does not belong to this client")
-    refresh_token = await _rotate(call, conn, user, session, shown)
+    refresh_token = await _rotate(call, conn, user, session, shown, active)
     await sessions.note_refresh(conn, session.id, call.now, call.user_agent, call.client_ip)
     await call.note(conn, user, "token_refreshed")
     return await issue(call, conn, user, session, refresh_token, "token_refresh")
@@ -201,10 +202,14 @@ def _check_limits(call: Call, session: Session, shown: RefreshToken) -> None:
 
 
 async def _rotate(
-    call: Call, conn: TypedConnection, user: User, session: Session, shown: RefreshToken
+    call: Call,
+    conn: TypedConnection,
+    user: User,
+    session: Session,
+    shown: RefreshToken,
+    active: RefreshToken | None,
 ) -> str:
     settings = call.context.settings
-    active = await sessions.load_active_token(conn, session.id)
     since = (call.now - shown.updated_at).total_seconds() if shown.updated_at is not None else 0
     outcome = decide_refresh(
         Shown(
@@ -217,10 +222,12 @@ async def _rotate(
         rotates=settings.enable_refresh_token_rotation,
     )
     match outcome:
-        case Swap() | Branch():
-            if isinstance(outcome, Swap):
-                await call.note(conn, user, "token_revoked")
-                await sessions.revoke_token(conn, shown.id, call.now)
+        case Swap():
+            await call.note(conn, user, "token_revoked")
+            child = make_refresh_token(call.context.entropy)
+            await sessions.swap_token(conn, shown, child, user.id, session.id, call.now)
+            return child
+        case Branch():
             child = make_refresh_token(call.context.entropy)
             await sessions.insert_token(conn, child, user.id, session.id, shown.token, call.now)
             return child

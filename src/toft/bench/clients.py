@@ -74,6 +74,13 @@ class HttpSession:
         self._sock.sendall(f"{head}apikey: {key}\r\nauthorization: Bearer {key}\r\n\r\n".encode())
         return self._read()
 
+    def post(self, path: str, key: str, body: bytes) -> tuple[int, bytes]:
+        """Status and body of a POST of JSON with this API key."""
+        head = f"POST {path} HTTP/1.1\r\nhost: {self._host}\r\napikey: {key}\r\n"
+        head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+        self._sock.sendall(head.encode() + body)
+        return self._read()
+
     def close(self) -> None:
         """End the connection."""
         self._sock.close()

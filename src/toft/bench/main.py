@@ -8,7 +8,7 @@ from pathlib import Path
 
 from toft import __version__
 from toft import settings as options
-from toft.bench import api, backend, density, fork, storage
+from toft.bench import api, auth, backend, density, fork, storage
 from toft.bench.measure import Figure, Report
 from toft.bench.report import as_json, as_table, describe_machine
 from toft.errors.daemon import UsageError
@@ -16,6 +16,7 @@ from toft.errors.daemon import UsageError
 BENCHES: dict[str, Callable[[bool, Callable[[str], None]], list[Figure]]] = {
     "backend": backend.measure,
     "api": api.measure,
+    "auth": auth.measure,
     "density": density.measure,
     "fork": fork.measure,
     "storage": storage.measure,

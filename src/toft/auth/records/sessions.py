@@ -6,14 +6,20 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+import msgspec
+
 from toft.auth.model import NIL, Method, RefreshToken, Session
 from toft.pg.typed import Record, TypedConnection
 
 _COLUMNS = (
     "s.id, s.user_id, coalesce(s.created_at, 'epoch') as created_at, coalesce(s.aal::text, 'aal1') as aal,"
     " s.factor_id, s.not_after, s.refreshed_at at time zone 'utc' as refreshed_at, s.oauth_client_id,"
-    " coalesce(s.scopes, '') as scopes, coalesce(s.tag, '') as tag"
+    " coalesce(s.scopes, '') as scopes, coalesce(s.tag, '') as tag,"
+    " (select json_agg(json_build_object('method', m.authentication_method, 'at', m.updated_at)"
+    " order by m.updated_at desc, m.created_at desc) from auth.mfa_amr_claims m"
+    " where m.session_id = s.id)::text as amr"
 )
+_decode_methods = msgspec.json.Decoder(list[Method]).decode
 _REFRESH_COLUMNS = (
     "id, token, session_id, updated_at, coalesce(parent, '') as parent,"
     " coalesce(revoked, false) as is_revoked"
@@ -42,13 +48,9 @@ async def load_session(conn: TypedConnection, session_id: UUID, *, locks: bool =
     row = await conn.fetch_row(sql + " for update" if locks else sql, session_id)
     if row is None:
         return None
-    methods = await conn.fetch(
-        "select authentication_method as method, updated_at as at from auth.mfa_amr_claims"
-        " where session_id = $1 order by updated_at desc, created_at desc",
-        session_id,
-    )
     fields: dict[str, Any] = dict(row)
-    return Session(**fields, amr=[Method(**dict(method)) for method in methods])
+    fields["amr"] = _decode_methods(row["amr"]) if row["amr"] else []
+    return Session(**fields)
 
 
 async def note_method(
@@ -103,6 +105,32 @@ async def load_token(conn: TypedConnection, token: str) -> RefreshToken | None:
     return _make_token(
         await conn.fetch_row(f"select {_REFRESH_COLUMNS} from auth.refresh_tokens where token = $1", token)
     )
+
+
+async def load_token_and_active(
+    conn: TypedConnection, token: str, session_id: UUID
+) -> tuple[RefreshToken | None, RefreshToken | None]:
+    """A refresh token by its text, and the newest one of the session that is not revoked."""
+    sql = (
+        f"(select {_REFRESH_COLUMNS} from auth.refresh_tokens where token = $1)"
+        f" union all (select {_REFRESH_COLUMNS} from auth.refresh_tokens where session_id = $2"
+        " and revoked is not true order by id desc limit 1)"
+    )
+    found = [_make_token(row) for row in await conn.fetch(sql, token, session_id)]
+    shown = next((one for one in found if one is not None and one.token == token), None)
+    return shown, next((one for one in reversed(found) if one is not None and not one.is_revoked), None)
+
+
+async def swap_token(
+    conn: TypedConnection, shown: RefreshToken, child: str, user_id: UUID, session_id: UUID, now: datetime
+) -> None:
+    """Revoke a token and put its child in its place."""
+    await conn.execute(
+        "with swapped as (update auth.refresh_tokens set revoked = true, updated_at = $4 where id = $6)"
+        " insert into auth.refresh_tokens (instance_id, token, user_id, revoked, created_at, updated_at,"
+        " parent, session_id) values ($1, $2, $3, false, $4, $4, $5, $7)",
+        NIL, child, str(user_id), now, shown.token, shown.id, session_id,
+    )  # fmt: skip
 
 
 async def load_active_token(conn: TypedConnection, session_id: UUID) -> RefreshToken | None:

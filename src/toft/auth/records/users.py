@@ -31,6 +31,15 @@ _COLUMNS = (
     + ", ".join(f"coalesce(u.{name}, '') as {name}" for name in _TEXTS)
     + ", coalesce(u.email_change_confirm_status, 0) as email_change_confirm_status"
     ", u.raw_app_meta_data as app_metadata, u.raw_user_meta_data as user_metadata"
+    # with what belongs to the user, in the same round trip
+    ", (select json_agg(json_build_object('id', i.id, 'provider_id', i.provider_id, 'user_id', i.user_id,"
+    " 'identity_data', case jsonb_typeof(i.identity_data) when 'object' then i.identity_data else '{}' end,"
+    " 'provider', i.provider,"
+    " 'last_sign_in_at', i.last_sign_in_at, 'created_at', i.created_at, 'updated_at', i.updated_at,"
+    " 'email', coalesce(i.email, '')) order by i.created_at, i.id)"
+    " from auth.identities i where i.user_id = u.id)::text as identities"
+    f", (select json_agg(f order by f.created_at, f.id) from (select {FACTOR_COLUMNS}"
+    " from auth.mfa_factors where user_id = u.id) f)::text as factors"
 )
 _OURS = "(u.instance_id = '00000000-0000-0000-0000-000000000000' or u.instance_id is null)"
 
@@ -56,16 +65,11 @@ _BY_IDENTITY_EMAIL = (
     " (select i.user_id from auth.identities i where i.email = $1 and i.provider not like 'sso:%')"
     " order by u.created_at limit 1"
 )
-_IDENTITIES = (
-    "select id, provider_id, user_id, identity_data, provider, last_sign_in_at, created_at, updated_at,"
-    " coalesce(email, '') as email from auth.identities where user_id = any($1) order by created_at, id"
-)
-_FACTORS = f"select {FACTOR_COLUMNS} from auth.mfa_factors where user_id = any($1) order by created_at, id"
 
 
 async def load_user(conn: TypedConnection, user_id: UUID) -> User | None:
     """A user by id, whatever the audience."""
-    return await _complete(conn, await conn.fetch_row(_BY_ID, user_id))
+    return _user_of(await conn.fetch_row(_BY_ID, user_id))
 
 
 async def lock_user(conn: TypedConnection, user_id: UUID) -> User | None:
@@ -76,28 +80,28 @@ async def lock_user(conn: TypedConnection, user_id: UUID) -> User | None:
 
 async def load_by_email(conn: TypedConnection, email: str, aud: str) -> User | None:
     """The user who signs in with this address (in lower case)."""
-    return await _complete(conn, await conn.fetch_row(_BY_EMAIL, email, aud))
+    return _user_of(await conn.fetch_row(_BY_EMAIL, email, aud))
 
 
 async def load_by_phone(conn: TypedConnection, phone: str, aud: str) -> User | None:
     """The user who signs in with this number."""
-    return await _complete(conn, await conn.fetch_row(_BY_PHONE, phone, aud))
+    return _user_of(await conn.fetch_row(_BY_PHONE, phone, aud))
 
 
 async def load_by_email_change(conn: TypedConnection, email: str, aud: str) -> User | None:
     """Who is about to change to this address, or from it."""
-    return await _complete(conn, await conn.fetch_row(_BY_EMAIL_CHANGE, email, aud))
+    return _user_of(await conn.fetch_row(_BY_EMAIL_CHANGE, email, aud))
 
 
 async def load_by_phone_change(conn: TypedConnection, phone: str, aud: str) -> User | None:
     """Who is about to change to this number."""
-    return await _complete(conn, await conn.fetch_row(_BY_PHONE_CHANGE, phone, aud))
+    return _user_of(await conn.fetch_row(_BY_PHONE_CHANGE, phone, aud))
 
 
 async def load_duplicate(conn: TypedConnection, email: str, aud: str) -> User | None:
     """Whoever already has this address, as a user or through one of the identities."""
     found = await conn.fetch_row(_BY_IDENTITY_EMAIL, email, aud)
-    return await _complete(conn, found) if found is not None else await load_by_email(conn, email, aud)
+    return _make_user(found) if found is not None else await load_by_email(conn, email, aud)
 
 
 async def load_by_identity(conn: TypedConnection, provider: str, subject: str) -> User | None:
@@ -106,7 +110,7 @@ async def load_by_identity(conn: TypedConnection, provider: str, subject: str) -
         f"select {_COLUMNS} from auth.users u join auth.identities i on i.user_id = u.id"
         " where i.provider = $1 and i.provider_id = $2"
     )
-    return await _complete(conn, await conn.fetch_row(sql, provider, subject))
+    return _user_of(await conn.fetch_row(sql, provider, subject))
 
 
 async def load_sharers(conn: TypedConnection, email: str, aud: str) -> list[User]:
@@ -116,7 +120,7 @@ async def load_sharers(conn: TypedConnection, email: str, aud: str) -> list[User
         " and (lower(u.email) = $1 or u.id in (select i.user_id from auth.identities i"
         " where i.email = $1 and i.provider not like 'sso:%')) order by u.created_at"
     )
-    return await _complete_all(conn, await conn.fetch(sql, email, aud))
+    return [_make_user(row) for row in await conn.fetch(sql, email, aud)]
 
 
 async def count_users(conn: TypedConnection, aud: str, pattern: str | None) -> int:
@@ -145,7 +149,7 @@ async def list_users(
         f" order by u.{column} {'desc' if descends else 'asc'}, u.id limit $3 offset $4"
     )
     rows = await conn.fetch(sql, aud, pattern, limit, offset)
-    return await _complete_all(conn, rows)
+    return [_make_user(row) for row in rows]
 
 
 async def insert_user(conn: TypedConnection, user: User, now: datetime) -> None:
@@ -246,30 +250,21 @@ async def delete_factors(conn: TypedConnection, user_id: UUID) -> None:
     await conn.execute("delete from auth.mfa_factors where user_id = $1", user_id)
 
 
-async def _complete(conn: TypedConnection, row: Record | None) -> User | None:
-    return (await _complete_all(conn, [row]))[0] if row is not None else None
+def _user_of(row: Record | None) -> User | None:
+    return _make_user(row) if row is not None else None
 
 
-async def _complete_all(conn: TypedConnection, rows: list[Record]) -> list[User]:
-    if not rows:
-        return []
-    ids = [cast("UUID", row["id"]) for row in rows]
-    identities: dict[UUID, list[Identity]] = {user_id: [] for user_id in ids}
-    factors: dict[UUID, list[Factor]] = {user_id: [] for user_id in ids}
-    for row in await conn.fetch(_IDENTITIES, ids):
-        fields = dict(row)
-        fields["identity_data"] = _decode(row["identity_data"])
-        identities[cast("UUID", row["user_id"])].append(Identity(**fields))
-    for row in await conn.fetch(_FACTORS, ids):
-        factors[cast("UUID", row["user_id"])].append(Factor(**dict(row)))
-    return [_make_user(row, identities[row["id"]], factors[row["id"]]) for row in rows]
-
-
-def _make_user(row: Record, identities: list[Identity], factors: list[Factor]) -> User:
+def _make_user(row: Record) -> User:
     fields: dict[str, Any] = dict(row)
     fields["app_metadata"] = _decode(row["app_metadata"])
     fields["user_metadata"] = _decode(row["user_metadata"])
-    return User(**fields, identities=identities, factors=factors)
+    fields["identities"] = _decode_identities(row["identities"]) if row["identities"] else []
+    fields["factors"] = _decode_factors(row["factors"]) if row["factors"] else []
+    return User(**fields)
+
+
+_decode_identities = msgspec.json.Decoder(list[Identity]).decode
+_decode_factors = msgspec.json.Decoder(list[Factor]).decode
 
 
 def _encode(value: object) -> str:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 USAGE = Usage(
     "toft bench",
-    "Measure Toft on this machine: backend, api, density, fork; all of them without a name.",
+    "Measure Toft on this machine: backend, api, auth, density, fork; all of them without a name.",
     (Flag("quick", "Fewer rounds: a first look."),),
     "[NAME…]",
     most=8,
