@@ -80,6 +80,7 @@ async def test_disk_full_while_cloning(small_disk: OnSmallDisk, folder: Path, fr
     """On a full disk a lease is refused in clear words, and nothing is left of the attempt."""
     toft = RealCli(small_disk, folder)
     lease = await small_disk.take()
+    assert await query(lease, "select 1") == 1
     small_disk.leave(free_bytes)
     answer = await small_disk.ask("POST", "/v1/leases", {"version": __version__})
     assert (answer.status, answer.json["code"]) == (507, "TOFT-BACKEND-DISK-FULL"), answer.body

@@ -25,7 +25,7 @@ type LaneName = Literal["clone", "snap", "sweep", "plan", "build", "push"]
 class CloneTemplate(msgspec.Struct, frozen=True, tag=True):
     """Make a backend's folder, with a copy of a template's data directory. Answered by its `Secrets`.
 
-    secrets: what it has already; None when it is new.
+    secrets: what it has already; None when it is new. objects_uid: who keeps its objects, if not we.
     """
 
     lane: ClassVar[LaneName] = "clone"
@@ -34,6 +34,7 @@ class CloneTemplate(msgspec.Struct, frozen=True, tag=True):
     folder: Path
     uid: int | None
     secrets: Secrets | None = None
+    objects_uid: int | None = None
 
 
 class Snap(msgspec.Struct, frozen=True, tag=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from toft.backends.chores import CloneTemplate
 from toft.backends.identity import make_secrets
 from toft.engine.clone import clone
@@ -27,5 +29,8 @@ def clone_template(chore: CloneTemplate) -> Secrets:
     chore.folder.chmod(0o711)  # its user passes through to `pgdata`; nobody lists it
     secrets = chore.secrets or make_secrets(SystemEntropy(), SystemClock())
     clone(template, chore.folder / "pgdata", chore.uid, secrets.passwords)
-    (chore.folder / "objects").mkdir(mode=0o700)
+    objects = chore.folder / "objects"
+    objects.mkdir(mode=0o700)
+    if chore.objects_uid is not None:
+        os.chown(objects, chore.objects_uid, chore.objects_uid)
     return secrets

@@ -83,6 +83,11 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True):
     sleep_after_seconds: float = 900.0
     max_backends: int = 1000
 
+    @property
+    def worker_uid(self) -> int | None:
+        """The user that gateway workers are; None when they are the daemon's own."""
+        return None if self.uid_base is None or self.confinement != "bubblewrap" else self.uid_base + 1
+
 
 class Context(msgspec.Struct, kw_only=True):
     """All parts.

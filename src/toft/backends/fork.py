@@ -20,7 +20,7 @@ from toft.backends.context import Context
 from toft.backends.numbers import choose_uid, new_backend_id
 from toft.backends.recipe import Recipe
 from toft.backends.snapshots import Snapshot
-from toft.backends.supply import BUILDER_UIDS
+from toft.backends.supply import OWN_UIDS
 from toft.backends.take import Taken, hand_over
 from toft.engine.capture import Captured
 from toft.errors.backend import BackendFailed, TooManyBackends
@@ -177,7 +177,7 @@ async def _make(
         wish=Wish.STARTED,
         http_port=http_port,
         db_port=db_port,
-        uid=None if base is None else choose_uid(base + BUILDER_UIDS, context.estate.uids),
+        uid=None if base is None else choose_uid(base + OWN_UIDS, context.estate.uids),
         settings=parent.settings,
         snapshot=snapshot.id,
         created_at=context.clock.now().isoformat(timespec="milliseconds"),

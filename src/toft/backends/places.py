@@ -67,6 +67,11 @@ class Places(msgspec.Struct, frozen=True):
     def sockets(self) -> Path:
         return self.run / "b"
 
+    @property
+    def workers(self) -> Path:
+        """Where gateway workers listen for a daemon: theirs to write to."""
+        return self.run / "w"
+
     def project(self, digest: str) -> Path:
         return self.projects / digest
 
@@ -93,4 +98,4 @@ class Places(msgspec.Struct, frozen=True):
         return self.sockets / backend_id / ".s.PGSQL.5432"
 
     def worker_socket(self, number: int) -> Path:
-        return self.run / f"worker-{number}.sock"
+        return self.workers / f"{number}.sock"

@@ -30,8 +30,8 @@ from toft.leases.refill import (
 
 #: Nothing is made for the shelf so long after making one failed.
 REST_SECONDS = 5.0
-#: User ids from `uid_base` on that build templates; backends have the ones after them.
-BUILDER_UIDS = 16
+#: User ids from `uid_base` on that build templates and serve; backends have the ones after them.
+OWN_UIDS = 16
 
 
 class Supply:
@@ -158,7 +158,7 @@ class Supply:
             wish=Wish.STARTED if grade is Grade.STARTED else Wish.CLONED,
             http_port=http_port,
             db_port=db_port,
-            uid=None if base is None else choose_uid(base + BUILDER_UIDS, context.estate.uids),
+            uid=None if base is None else choose_uid(base + OWN_UIDS, context.estate.uids),
             settings=recipe.settings,
             created_at=context.clock.now().isoformat(timespec="milliseconds"),
             created_mono=context.clock.mono(),

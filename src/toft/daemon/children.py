@@ -76,6 +76,7 @@ class Workers:
         env: Mapping[str, str],
         version: str,
         most: int,
+        uid: int | None,
         places: Places,
         store: Store,
         tasks: Tasks,
@@ -85,6 +86,7 @@ class Workers:
         self._env = dict(env)
         self._version = version
         self._most = most
+        self._uid = uid
         self._places = places
         self._store = store
         self._tasks = tasks
@@ -237,6 +239,9 @@ class Workers:
 
     async def _launch(self, number: int) -> None:
         path = self._places.worker_socket(number)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        if self._uid is not None:
+            os.chown(path.parent, self._uid, self._uid)
         path.unlink(missing_ok=True)
         output = os.open(self._places.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -245,17 +250,20 @@ class Workers:
         finally:
             os.close(output)
         processes.reap_when_gone(pid)
-        process = processes.identify(pid)
-        if process is None:
+        launched = processes.identify(pid)
+        if launched is None:
             raise WorkerLost
         try:
-            self._record(number, process)
             async with asyncio.timeout(START_SECONDS):
-                link = await self._dial(number, process)
+                link = await self._dial(number, launched)
                 greeting = await link.hello(self._version)
+            process = processes.inside(pid)
+            if process is None:
+                raise WorkerLost
+            self._record(number, process)
         except BaseException:
-            processes.kill_tree(process)
-            await processes.wait_gone(process)
+            processes.kill_tree(launched)
+            await processes.wait_gone(launched)
             self._forget(number)
             raise
         self._welcome(Worker(number, process, link, greeting.version == self._version, set()), adopted=False)
@@ -295,6 +303,7 @@ class Workers:
     def _end_unrecorded(self) -> None:
         """A worker whose daemon was killed before it wrote it down serves nobody."""
         known = {worker.process.pid for worker in self._workers.values()}
+        known |= {above.pid for pid in known if (above := processes.parent(pid)) is not None}  # launchers
         mark = os.fsencode(self._places.worker_socket(0)).removesuffix(b"0.sock")
         for pid in processes.all_pids():
             with suppress(OSError):

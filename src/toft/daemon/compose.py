@@ -60,6 +60,7 @@ def compose(plan: Plan, clock: Clock, entropy: Entropy, tell: Telemetry, pid: in
         env=plan.child_env,
         version=__version__,
         most=plan.workers,
+        uid=plan.knobs.worker_uid,
         places=places,
         store=store,
         tasks=tasks,

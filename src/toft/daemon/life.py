@@ -238,7 +238,7 @@ class Daemon:
         places = self._context.places
         for path in (
             *places.contents,
-            *places.run.glob("worker-*.sock"),
+            places.workers,
             *observe.builders_sockets(places),
             places.sockets,
         ):

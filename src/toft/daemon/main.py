@@ -224,19 +224,21 @@ def make_plan(settings: Settings, places: Places) -> Plan:
     from toft.backends.context import Knobs
     from toft.daemon.compose import Plan
     from toft.daemon.life import Bounds
+    from toft.daemon.worker_walls import worker_line
     from toft.leases.refill import Limits
 
     python = (options.python(), "-P", "-m")
     env = options.environment()
+    knobs = Knobs(
+        confinement=choose_confinement(settings.confine),
+        uid_base=settings.uid_base if os.geteuid() == 0 else None,
+        disk_quota_bytes=settings.disk_quota,
+        sleep_after_seconds=settings.sleep_after,
+        max_backends=settings.max_backends,
+    )
     return Plan(
         places=places,
-        knobs=Knobs(
-            confinement=choose_confinement(settings.confine),
-            uid_base=settings.uid_base if os.geteuid() == 0 else None,
-            disk_quota_bytes=settings.disk_quota,
-            sleep_after_seconds=settings.sleep_after,
-            max_backends=settings.max_backends,
-        ),
+        knobs=knobs,
         bounds=Bounds(
             pool=Limits(
                 started=settings.pool_size,
@@ -250,20 +252,11 @@ def make_plan(settings: Settings, places: Places) -> Plan:
         bindir=Path(settings.pg_bindir) if settings.pg_bindir else None,
         workers=settings.workers,
         job_argv=(*python, "toft.backends.job", settings.home),
-        worker_argv=_worker_line((*python, "toft.gateway.worker")),
+        worker_argv=worker_line(
+            (*python, "toft.gateway.worker"), places, knobs.confinement, knobs.worker_uid
+        ),
         child_env=env,
     )
-
-
-def _worker_line(argv: tuple[str, ...]) -> tuple[str, ...]:
-    """A worker reads what strangers send: of root it keeps only the right to reach postmasters."""
-    if os.geteuid() != 0:
-        return argv
-    from toft.host.confine import renounce
-    from toft.host.probe import tool
-
-    setpriv = tool("setpriv")
-    return argv if setpriv is None else tuple(renounce(argv, "dac_override", str(setpriv)))
 
 
 def choose_confinement(wanted: str) -> Method:

@@ -37,8 +37,6 @@ from toft.pg.quote import identifier, literal
 from toft.world import Entropy, SystemEntropy
 
 READY = b"database system is ready to accept connections"
-#: The short name of bubblewrap's process that waits outside.
-LAUNCHER = "bwrap"
 #: Crash recovery of a grown cluster takes its time.
 START_SECONDS = 60.0
 FAST_SECONDS = 10.0
@@ -265,11 +263,7 @@ def _words(log: bytes) -> str:
 
 
 def _find(launched: int) -> Running:
-    """The postmaster itself: what we started, or the only child of a launcher that waits for it outside."""
-    found = processes.identify(launched)
-    if found is not None and processes.name(launched) == LAUNCHER:
-        inside = processes.children(launched)
-        found = inside[0] if inside else None
+    found = processes.inside(launched)
     if found is None:
         raise BackendFailed(cause="it ended as soon as it was ready")
     return Running(pid=found.pid, started_at_ticks=found.started_at_ticks)
@@ -281,7 +275,7 @@ def _launcher(running: Running) -> Process | None:
     (We may be in somebody's sandbox ourselves, whose own bubblewrap adopts orphans.)
     """
     parent = processes.parent(running.pid)
-    if parent is None or processes.name(parent.pid) != LAUNCHER:
+    if parent is None or processes.name(parent.pid) != processes.LAUNCHER:
         return None
     with suppress(ProcessLookupError):
         return parent if os.getpgid(running.pid) == parent.pid else None

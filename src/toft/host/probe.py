@@ -72,6 +72,7 @@ def _bubblewrap() -> Finding:
         uid=uid,
         read_only=(true, *(path for path in shown if not Path(path).is_symlink())),
         links=tuple((path, str(Path(path).readlink())) for path in shown if Path(path).is_symlink()),
+        has_devices=True,
         bubblewrap=wrapper,
         setpriv=setpriv or "",
     )

@@ -20,6 +20,9 @@ import msgspec
 
 from toft.host.limits import Limits, impose_memory, inherited
 
+#: The short name of bubblewrap's process that waits outside.
+LAUNCHER = "bwrap"
+
 
 class Process(msgspec.Struct, frozen=True):
     """One process of this boot. `started_at_ticks` is field 22 of /proc/PID/stat."""
@@ -182,6 +185,14 @@ def children(pid: int) -> list[Process]:
     except (FileNotFoundError, ProcessLookupError):
         pids = [other for other in all_pids() if (stat := _read_stat(other)) and int(stat[1]) == pid]
     return [child for child in map(identify, pids) if child is not None]
+
+
+def inside(launched: int) -> Process | None:
+    """The program itself: what was started, or the only child of a launcher that waits for it outside."""
+    found = identify(launched)
+    if found is not None and name(launched) == LAUNCHER:
+        return next(iter(children(launched)), None)
+    return found
 
 
 def parent(pid: int) -> Process | None:

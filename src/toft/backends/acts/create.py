@@ -24,7 +24,11 @@ async def clone(context: Context, backend: Backend) -> None:
     folder = context.places.backend(backend.id)
     chore = (
         CloneTemplate(
-            templates=context.places.templates, key=backend.template_key, folder=folder, uid=backend.uid
+            templates=context.places.templates,
+            key=backend.template_key,
+            folder=folder,
+            uid=backend.uid,
+            objects_uid=context.knobs.worker_uid,
         )
         if backend.snapshot is None
         else CopySnapshot(
@@ -49,6 +53,7 @@ async def start(context: Context, backend: Backend) -> None:
         log_path=context.places.postmaster_log(backend.id),
         uid=backend.uid,
         confinement=context.knobs.confinement,
+        socket_gid=context.knobs.worker_uid,
         max_connections=context.knobs.max_connections,
     )
     running = await postmaster.start(spec)

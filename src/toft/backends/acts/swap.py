@@ -31,6 +31,7 @@ async def swap(context: Context, backend: Backend) -> None:
             folder=places.next(backend.id),
             uid=backend.uid,
             secrets=backend.secrets,
+            objects_uid=context.knobs.worker_uid,
         )
         if wanted == TEMPLATE or wanted is None
         else CopySnapshot(context.snapshots.folder(wanted), places.next(backend.id), backend.uid)
