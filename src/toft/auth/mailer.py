@@ -11,7 +11,7 @@ import msgspec
 from toft.auth.call import Call, naming
 from toft.auth.codes import PKCE_PREFIX, Challenge, hash_code, make_code
 from toft.auth.context import Message
-from toft.auth.errors import bad_request, too_soon, unprocessable
+from toft.auth.errors import AuthError, bad_request, too_soon, unprocessable
 from toft.auth.hooks import ask, has_hook
 from toft.auth.model import Flow, User
 from toft.auth.records import flows, users
@@ -194,7 +194,7 @@ async def deliver_text(
         raise unprocessable("sms_send_failed", "Unable to get SMS provider")
     call.context.limits.count_text(call)
     text = fill_or(settings.sms_template, "Your code is {{ .Code }}", {"Code": code}, escapes=False)
-    await call.context.outbox.deliver(Message(to=phone, subject="", text=text))
+    await hand_over(call, Message(to=phone, subject="", text=text))
 
 
 def check_frequency(call: Call, sent_at: datetime | None) -> None:
@@ -248,7 +248,16 @@ async def _send_code(
 
 async def _mail(call: Call, user: User, letter: Letter, address: str, code: Code, redirect_to: str) -> None:
     call.context.limits.count_mail(call)
-    await call.context.outbox.deliver(_compose(call, user, letter, address, code, redirect_to))
+    await hand_over(call, _compose(call, user, letter, address, code, redirect_to))
+
+
+async def hand_over(call: Call, message: Message) -> None:
+    """Give a message to the mailbox, and to the project's mail server if it has one. Raises `AuthError`."""
+    try:
+        await call.context.outbox.deliver(message)
+    except OSError as error:
+        call.context.report(f"mail to {message.to}: {error}")
+        raise AuthError(500, "unexpected_failure", "Error sending email") from None
 
 
 def _hook_data(call: Call, user: User, letter: Letter, code: Code, redirect_to: str) -> dict[str, str]:

@@ -20,6 +20,7 @@ from toft.auth.hooks import ask
 from toft.auth.issue import issue, make_refresh_token, session_response
 from toft.auth.mailer import deliver_text, host_of
 from toft.auth.model import Factor
+from toft.auth.notices import tell_user
 from toft.auth.records import factors, sessions, users
 from toft.auth.records.factors import Challenge
 from toft.auth.represent import factor_json, json_response
@@ -132,6 +133,8 @@ async def verify(call: Call) -> Response:
         await factors.set_answered(conn, asked.id, call.now)
         await call.note(conn, signed.user, "verification_attempted", {"factor_id": str(factor.id)})
         await factors.set_verified(conn, factor.id, call.now)
+        if factor.status != "verified":
+            tell_user(call, signed.user, "mfa_factor_enrolled", FactorType=factor.factor_type)
         refresh_token = await _raise_session(call, conn, signed, factor)
         await factors.delete_unverified(conn, signed.user.id, factor.factor_type, None)
         session = await sessions.load_session(conn, signed.session.id)
@@ -152,6 +155,7 @@ async def unenroll(call: Call) -> Response:
         await _remove(call, conn, factor)
         traits = {"factor_id": str(factor.id), "factor_status": factor.status}
         await call.note(conn, signed.user, "factor_unenrolled", traits)
+        tell_user(call, signed.user, "mfa_factor_unenrolled", FactorType=factor.factor_type)
     return json_response({"id": str(factor.id)})
 
 
@@ -247,7 +251,7 @@ async def _send(
         raise bad_request(
             "Invalid channel, supported values are 'sms' or 'whatsapp'. 'whatsapp' needs Twilio"
         )
-    code = make_code(call.context.entropy, 6)
+    code = make_code(call.context.entropy, call.context.settings.mfa_phone_otp_length)
     await deliver_text(call, conn, signed.user, factor.phone, code, "mfa")
     return code
 

@@ -8,6 +8,7 @@ from toft.auth.call import Call, naming, parse_uuid
 from toft.auth.errors import not_found, unprocessable
 from toft.auth.identities import tell_providers
 from toft.auth.model import Identity, User
+from toft.auth.notices import tell_user
 from toft.auth.records import users
 from toft.auth.represent import json_response
 from toft.http.message import Response
@@ -35,6 +36,7 @@ async def unlink(call: Call) -> Response:
             if changes:
                 await users.update_user(conn, user.id, call.now, changes)
         await call.note(conn, user, "identity_unlinked", {"identity_id": str(identity.id)})
+        tell_user(call, user, "identity_unlinked", Provider=identity.provider)
         changed = await users.load_user(conn, user.id)
         if changed is not None:
             await tell_providers(call, conn, changed)

@@ -14,6 +14,7 @@ from toft.auth.errors import AuthError, bad_request, forbidden, unprocessable
 from toft.auth.identities import merge_metadata, set_address_identity
 from toft.auth.mailer import send_email_change, send_reauthentication, send_text_code
 from toft.auth.model import Json, User
+from toft.auth.notices import tell_user
 from toft.auth.passwords import check_new_password, make_rules
 from toft.auth.records import flows, sessions, users
 from toft.auth.represent import json_response, user_json
@@ -187,6 +188,7 @@ async def _set_password(call: Call, conn: TypedConnection, signed: Signed, hashe
         await flows.delete_tokens(conn, user.id)
         await sessions.delete_sessions(conn, user.id, keep=session.id if session is not None else None)
     await call.note(conn, user, "user_updated_password")
+    tell_user(call, user, "password_changed")
 
 
 async def _change_email(
@@ -210,4 +212,5 @@ async def _change_phone(call: Call, conn: TypedConnection, user: User, wanted: U
     changes: dict[str, Any] = {"phone": wanted.phone, "phone_confirmed_at": call.now, "is_anonymous": False}
     with naming("Database error updating user"):
         await users.update_user(conn, user.id, call.now, changes)
-    await set_address_identity(call, conn, user, "phone", wanted.phone, is_verified=True)
+    changed = await set_address_identity(call, conn, user, "phone", wanted.phone, is_verified=True)
+    tell_user(call, changed, "phone_changed", OldPhone=user.phone)

@@ -15,6 +15,7 @@ from toft.auth.identities import find_identity, set_address_identity
 from toft.auth.issue import Issued, session_response, start_session
 from toft.auth.mailer import FLOW_METHODS, wanted_redirect
 from toft.auth.model import User
+from toft.auth.notices import tell_user
 from toft.auth.records import flows, users
 from toft.auth.redirects import add_fragment, add_query
 from toft.auth.represent import json_response
@@ -283,7 +284,9 @@ async def _change_email(call: Call, conn: TypedConnection, user: User, token_typ
         **_made_permanent(user),
     }
     await _clear(call, conn, user, changes)
-    return await set_address_identity(call, conn, user, "email", new_email, is_verified=True)
+    changed = await set_address_identity(call, conn, user, "email", new_email, is_verified=True)
+    tell_user(call, changed, "email_changed", to=user.email, OldEmail=user.email)
+    return changed
 
 
 async def _change_phone(call: Call, conn: TypedConnection, user: User) -> User:
@@ -295,7 +298,9 @@ async def _change_phone(call: Call, conn: TypedConnection, user: User) -> User:
         **_made_permanent(user),
     }
     await _clear(call, conn, user, changes)
-    return await set_address_identity(call, conn, user, "phone", user.phone_change, is_verified=True)
+    changed = await set_address_identity(call, conn, user, "phone", user.phone_change, is_verified=True)
+    tell_user(call, changed, "phone_changed", OldPhone=user.phone)
+    return changed
 
 
 def _made_permanent(user: User) -> dict[str, Any]:

@@ -15,7 +15,15 @@ from toft.errors.backend import PortTaken
 from toft.gateway.absent import answer_functions, answer_realtime
 from toft.gateway.caller import decide_caller, word_refusal
 from toft.gateway.journal import Journal
-from toft.gateway.route import EXPLAIN_PREFIX, MAIL_PREFIX, Door, Route, decide_route, does_own_cors
+from toft.gateway.route import (
+    EXPLAIN_PREFIX,
+    MAIL_PREFIX,
+    Door,
+    Route,
+    Service,
+    decide_route,
+    does_own_cors,
+)
 from toft.gateway.services import Services, Surroundings
 from toft.gateway.splice import SqlPort
 from toft.gateway.upstream import Upstream
@@ -131,7 +139,7 @@ class Served:
         self._requests += 1
         self._active_at = self._loop.time()
         route = decide_route(request.raw_path)
-        if isinstance(route, Route) and route.service == "storage" and not self._has_storage:
+        if isinstance(route, Route) and route.service != "rest" and not self._has(route.service):
             route = Door.NOTHING
         if isinstance(route, Route) and does_own_cors(route):
             return await self._serve(request, route)
@@ -165,9 +173,10 @@ class Served:
             return _answer_door(Door.NOTHING)
         return Response(200, [_JSON, (b"cache-control", b"no-store")], explanation)
 
-    @property
-    def _has_storage(self) -> bool:
-        return self.spec.settings.storage.enabled
+    def _has(self, service: Service) -> bool:
+        """Whether the project has this service switched on."""
+        settings = self.spec.settings
+        return settings.auth.enabled if service == "auth" else settings.storage.enabled
 
     async def _serve(self, request: Request, route: Route) -> Response:
         caller = decide_caller(request, route, self._services.keys, self._surroundings.clock.unix())

@@ -24,6 +24,7 @@ from toft.gateway.upstream import Upstream
 from toft.http.message import Request, Response
 from toft.http.outgoing import HttpOutside
 from toft.mailbox.box import Box
+from toft.mailbox.relay import Relay
 from toft.mailbox.routes import MailboxService
 from toft.pg.connection import connect
 from toft.pg.pool import Pool
@@ -187,7 +188,7 @@ class Services:
                         passwords=self._surroundings.passwords,
                         settings=spec.settings.auth,
                         external_url=external_url,
-                        outbox=self._box,
+                        outbox=self._outbox(),
                         issuers=self._surroundings.issuers,
                         limits=Limits(spec.settings.auth.rate_limits, self._surroundings.clock),
                         report=self._journal.reporter("auth"),
@@ -213,6 +214,10 @@ class Services:
                         report=self._journal.reporter("storage"),
                     )
                 )
+
+    def _outbox(self) -> Box | Relay:
+        smtp = self._spec.settings.auth.smtp
+        return self._box if smtp is None else Relay(self._box, smtp)
 
     def _pool[C: Poolable](self, dial: Callable[[str, str, str], Awaitable[C]], role: str) -> Pool[C]:
         password = self._spec.secrets.passwords[role]

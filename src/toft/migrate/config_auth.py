@@ -19,6 +19,7 @@ from toft.protocol.worker import (
     AuthProvider,
     AuthRateLimits,
     AuthSettings,
+    AuthSmtp,
     JwtKey,
 )
 from toft.tokens.jwt import KeyRing
@@ -30,7 +31,9 @@ _SHORTEST_SECRET = 16
 def read_auth(keys: Keys, files: Mapping[str, bytes]) -> AuthSettings:
     """files: of the bundle; mail templates lie there."""
     default = AuthSettings()
+    _say_what_is_left_out(keys)
     return AuthSettings(
+        enabled=keys.flag("auth.enabled", True),
         keys=_keys(keys, files),
         site_url=keys.text("auth.site_url", default.site_url),
         additional_redirect_urls=keys.texts(
@@ -71,6 +74,7 @@ def read_auth(keys: Keys, files: Mapping[str, bytes]) -> AuthSettings:
             "auth.email.otp_expiry", default.email_otp_expiry_seconds, least=1
         ),
         mail_templates=dict(_mail_templates(keys, files)),
+        smtp=_smtp(keys),
         sms_enable_signup=keys.flag("auth.sms.enable_signup", default.sms_enable_signup),
         # ours: upstream's servers without a provider fail, and some tests want just that
         sms_provider="mailbox" if keys.flag("auth.sms.mailbox", True) else "none",
@@ -86,6 +90,7 @@ def read_auth(keys: Keys, files: Mapping[str, bytes]) -> AuthSettings:
         ),
         mfa_totp_enroll_enabled=keys.flag("auth.mfa.totp.enroll_enabled", default.mfa_totp_enroll_enabled),
         mfa_totp_verify_enabled=keys.flag("auth.mfa.totp.verify_enabled", default.mfa_totp_verify_enabled),
+        mfa_phone_otp_length=keys.number("auth.mfa.phone.otp_length", default.mfa_phone_otp_length, least=6),
         mfa_phone_enroll_enabled=keys.flag("auth.mfa.phone.enroll_enabled", default.mfa_phone_enroll_enabled),
         mfa_phone_verify_enabled=keys.flag("auth.mfa.phone.verify_enabled", default.mfa_phone_verify_enabled),
         hooks=dict(_hooks(keys)),
@@ -178,6 +183,45 @@ def _rate_limits(keys: Keys) -> AuthRateLimits:
         words = "a lease does not enforce {key}, unless it says `enforce = true`"
         keys.say("auth.rate_limit", words, info)
     return limits
+
+
+def _smtp(keys: Keys) -> AuthSmtp | None:
+    """The mail server, when it is switched on and complete; whoever has none reads the mailbox."""
+    path = "auth.email.smtp"
+    host = keys.text(f"{path}.host", "")
+    # a table without `enabled` is switched on, as with the CLI
+    if not host or not keys.flag(f"{path}.enabled", True):
+        return None
+    password = keys.text(f"{path}.pass", "")
+    if password.startswith("env("):
+        keys.say(f"{path}.pass", "{key} is not known, so mails go to the mailbox only")
+        return None
+    return AuthSmtp(
+        host=host,
+        port=keys.number(f"{path}.port", 587, least=1),
+        user=keys.text(f"{path}.user", ""),
+        password=password,
+        admin_email=keys.text(f"{path}.admin_email", "admin@email.com"),
+        sender_name=keys.text(f"{path}.sender_name", "Admin"),
+    )
+
+
+def _say_what_is_left_out(keys: Keys) -> None:
+    for path, words in _LEFT_OUT.items():
+        if keys.flag(path, False):
+            keys.say(path, words, info)
+    for name in keys.table("auth.third_party"):
+        if keys.flag(("auth", "third_party", name, "enabled"), False):
+            keys.say(("auth", "third_party", name), "{key}: tokens of other issuers are not accepted", info)
+
+
+_LEFT_OUT = {
+    "auth.captcha.enabled": "CAPTCHAs are not asked for in a lease",
+    "auth.web3.solana.enabled": "signing in by wallet is not there",
+    "auth.web3.ethereum.enabled": "signing in by wallet is not there",
+    "auth.passkey.enabled": "passkeys are not there",
+    "auth.mfa.web_authn.enroll_enabled": "second factors by WebAuthn are not there",
+}
 
 
 def _providers(keys: Keys) -> Iterator[tuple[str, AuthProvider]]:

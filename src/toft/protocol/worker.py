@@ -111,6 +111,20 @@ class AuthRateLimits(msgspec.Struct, frozen=True):
     web3: int = 30
 
 
+class AuthSmtp(msgspec.Struct, frozen=True):
+    """`[auth.email.smtp]`: where mails go besides the mailbox."""
+
+    host: str
+    port: int
+    user: str = ""
+    password: str = ""
+    admin_email: str = "admin@email.com"
+    sender_name: str = "Admin"
+
+    def __repr__(self) -> str:
+        return f"AuthSmtp({self.host}:{self.port})"
+
+
 class AuthMailTemplate(msgspec.Struct, frozen=True):
     """A project's own words for one kind of mail; an empty part keeps the default."""
 
@@ -127,6 +141,7 @@ class AuthSettings(msgspec.Struct, frozen=True):
     project without a provider does. oauth_server_authorization_path: empty for Toft's own consent page.
     """
 
+    enabled: bool = True
     keys: AuthKeys = AuthKeys()
     site_url: str = "http://127.0.0.1:3000"
     additional_redirect_urls: tuple[str, ...] = ()
@@ -151,6 +166,7 @@ class AuthSettings(msgspec.Struct, frozen=True):
     email_otp_length: int = 6
     email_otp_expiry_seconds: int = 3600
     mail_templates: dict[str, AuthMailTemplate] = {}
+    smtp: AuthSmtp | None = None
     sms_enable_signup: bool = False
     sms_provider: str = "mailbox"
     sms_enable_confirmations: bool = False
@@ -161,6 +177,7 @@ class AuthSettings(msgspec.Struct, frozen=True):
     mfa_max_enrolled_factors: int = 10
     mfa_totp_enroll_enabled: bool = False
     mfa_totp_verify_enabled: bool = False
+    mfa_phone_otp_length: int = 6
     mfa_phone_enroll_enabled: bool = False
     mfa_phone_verify_enabled: bool = False
     hooks: dict[str, AuthHook] = {}

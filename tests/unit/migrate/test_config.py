@@ -8,7 +8,7 @@ from tests.kit.projects import bundle_of
 from toft.migrate.config import Bucket, ProjectConfig, Secret, read_config
 from toft.migrate.toml import line_of, read_toml
 from toft.protocol.bundle import CONFIG
-from toft.protocol.worker import AuthHook, AuthMailTemplate, AuthProvider
+from toft.protocol.worker import AuthHook, AuthMailTemplate, AuthProvider, AuthSmtp
 
 
 def read(
@@ -356,3 +356,48 @@ def test_faults_come_in_order() -> None:
     _, faults = read_toml("a = \nb = 1\n[c]\nd = e\n")
     assert [fault.line for fault in faults] == [1, 4]
     assert all("line" not in fault.reason for fault in faults)
+
+
+def test_the_rest_of_auth() -> None:
+    """Mail servers, limits, keys and what is left out: read, or said with the line."""
+    text = b"""
+[auth]
+enabled = false
+jwt_secret = "short"
+[auth.email.smtp]
+host = "mail.example"
+port = 465
+user = "me"
+pass = "secret"
+admin_email = "shop@example.com"
+[auth.rate_limit]
+email_sent = 5
+[auth.sms]
+mailbox = false
+[auth.mfa.phone]
+otp_length = 8
+[auth.captcha]
+enabled = true
+[auth.third_party.auth0]
+enabled = true
+[auth.external.github]
+enabled = true
+client_id = "x"
+"""
+    config, notices = read(text)
+    auth = config.services.auth
+    assert auth.enabled is False
+    assert auth.keys.jwt_secret == ""
+    assert auth.smtp == AuthSmtp("mail.example", 465, "me", "secret", "shop@example.com", "Admin")
+    assert "secret" not in repr(auth.smtp)
+    assert (auth.rate_limits.email_sent, auth.rate_limits.enforce) == (5, False)
+    assert (auth.sms_provider, auth.mfa_phone_otp_length) == ("none", 8)
+    assert auth.external["github"].is_played
+    told = "\n".join(str(notice) for notice in notices)
+    for words in ("shorter than 16", "rate_limit", "CAPTCHA", "third_party.auth0", "test provider"):
+        assert words in told
+    config, _ = read(b'[auth.email.smtp]\nenabled = false\nhost = "mail.example"\n')
+    assert config.services.auth.smtp is None
+    config, notices = read(b'[auth.email.smtp]\nhost = "mail.example"\npass = "env(NOPE)"\n')
+    assert config.services.auth.smtp is None
+    assert any("mails go to the mailbox only" in str(notice) for notice in notices)

@@ -13,6 +13,7 @@ from toft.auth.hooks import after_creation, ask
 from toft.auth.identities import merge_metadata, tell_providers
 from toft.auth.mailer import CONFIRMATION, send_letter
 from toft.auth.model import User
+from toft.auth.notices import tell_user
 from toft.auth.records import users
 from toft.auth.represent import user_json
 from toft.auth.social.person import Person
@@ -85,6 +86,7 @@ async def settle(call: Call, conn: TypedConnection, person: Person) -> User:
             _refuse_banned(call, user)
             user = await _take_from_strangers(call, conn, user)
             await add_identity(call, conn, user, person)
+            tell_user(call, user, "identity_linked", Provider=person.provider)
         case Create(email):
             user = await _create(call, conn, person, email)
         case Refuse():
@@ -115,6 +117,7 @@ async def link_to(call: Call, conn: TypedConnection, target: User, person: Perso
         with naming("Database error updating user"):
             await users.update_user(conn, target.id, call.now, changes)
     await call.note(conn, target, "identity_linked", {"provider": person.provider})
+    tell_user(call, target, "identity_linked", Provider=person.provider)
     return await _tell(call, conn, await users.load_user(conn, target.id) or target, person)
 
 
