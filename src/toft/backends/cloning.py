@@ -7,7 +7,7 @@ import os
 from toft.backends.chores import CloneTemplate
 from toft.backends.identity import make_secrets
 from toft.engine.clone import clone
-from toft.engine.template import Template, load_template
+from toft.engine.template import Template, load_template, verify
 from toft.errors.engine import TemplateFailed
 from toft.host.files import remove_tree
 from toft.protocol.worker import Secrets
@@ -20,10 +20,7 @@ def clone_template(chore: CloneTemplate) -> Secrets:
     """Make the folder, and secrets for the backend. Raises `DiskFull`, `TemplateFailed`, OSError."""
     template = _known.get(chore.key)
     if template is None or not template.path.exists():
-        template = load_template(chore.templates, chore.key)
-    if template is None:
-        raise TemplateFailed(engine=chore.key, cause="it is not there any more")
-    _known[chore.key] = template
+        template = _known[chore.key] = _load(chore)
     remove_tree(chore.folder)  # what an attempt that was cut off has left
     chore.folder.mkdir(mode=0o711)
     chore.folder.chmod(0o711)  # its user passes through to `pgdata`; nobody lists it
@@ -34,3 +31,13 @@ def clone_template(chore: CloneTemplate) -> Secrets:
     if chore.objects_uid is not None:
         os.chown(objects, chore.objects_uid, chore.objects_uid)
     return secrets
+
+
+def _load(chore: CloneTemplate) -> Template:
+    """The template, read once in full: a disk that has changed it must not do so unseen."""
+    template = load_template(chore.templates, chore.key)
+    if template is None:
+        raise TemplateFailed(engine=chore.key, cause="it is not there any more")
+    if not verify(template):
+        raise TemplateFailed(engine=chore.key, cause="its bytes are not those that were written")
+    return template

@@ -172,3 +172,23 @@ async def test_a_damaged_template_is_made_anew(own_toftd: RunningDaemon) -> None
     assert answer.json["code"] == "TOFT-ENGINE-TEMPLATE"
     again = await own_toftd.take()
     assert again["template"] == {"key": lease["template"]["key"], "was_cached": False, "applied": 0}
+
+
+async def test_changed_bytes_of_a_template_are_seen(own_toftd: RunningDaemon) -> None:
+    """A pack that the disk has changed fails one lease, and the next makes it again."""
+    await own_toftd.start(TOFT_POOL_SIZE="0", TOFT_POOL_CLONED="0")
+    lease = await own_toftd.take()
+    own_toftd.keep_what_was_dear()
+    await own_toftd.ask("DELETE", f"/v1/leases/{lease['id']}")
+    await own_toftd.stop()
+    pack = own_toftd.home / "templates" / lease["template"]["key"] / "pgdata.pack"
+    content = bytearray(pack.read_bytes())
+    content[len(content) // 2] ^= 1
+    pack.unlink()
+    pack.write_bytes(content)
+    await own_toftd.start(TOFT_POOL_SIZE="0", TOFT_POOL_CLONED="0")
+    answer = await own_toftd.ask("POST", "/v1/leases", {"version": __version__})
+    assert answer.json["code"] == "TOFT-ENGINE-TEMPLATE"
+    assert "not those that were written" in answer.json["title"]
+    again = await own_toftd.take()
+    assert again["template"] == {"key": lease["template"]["key"], "was_cached": False, "applied": 0}
