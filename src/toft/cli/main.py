@@ -32,7 +32,7 @@ COMMANDS = {
     "mail": "Mail that a lease's Auth has sent: list|show|wait|links",
     "explain": "Run one request as anon, users and service_role, and compare",
     "data-api": "Serve any Postgres as PostgREST does, in the foreground",
-    "db": "Work on a lease's database: push",
+    "db": "Work on a lease's database: push|test-migration|advisors|lint|diff",
     "migration": "Migration files and what a lease has of them: list|new|up|repair",
     "fork": "Copy a running backend with everything in it, once or often",
     "checkpoint": "Named points that a lease can return to: create|list|restore|delete",

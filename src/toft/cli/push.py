@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from toft.cli.context import Context
     from toft.client.backend import Daemon
+    from toft.protocol.bundle import Bundle
     from toft.protocol.plain_json import Json
 
 
@@ -51,9 +52,11 @@ def push(context: Context) -> int:
     return 0
 
 
-def push_once(context: Context, daemon: Daemon, lease_id: str, **more: Json) -> dict[str, Json]:
-    """One run over the project as it lies there now."""
-    bundle = wish.read_bundle(context)
+def push_once(
+    context: Context, daemon: Daemon, lease_id: str, bundle: Bundle | None = None, **more: Json
+) -> dict[str, Json]:
+    """One run over the project as it lies there now, or over a bundle of it."""
+    bundle = bundle or wish.read_bundle(context)
     if bundle is None:
         raise UsageError(command=context.usage.name, cause="there is no supabase/ folder here")
     arguments = context.arguments
