@@ -1,6 +1,6 @@
 # The daily commands. Everything longer than three lines is a script in tools/.
 .DEFAULT_GOAL := help
-.PHONY: help setup check fix unit test soak-requests soak-schema demo soak-fork bench docs generate wheel clean
+.PHONY: help setup check fix unit test soak-requests soak-schema soak-api demo soak-fork bench docs generate wheel clean
 export PYTHONDONTWRITEBYTECODE =
 PY := .venv/bin/python
 PYTEST := $(PY) -m pytest
@@ -40,6 +40,9 @@ soak-requests: setup ## a million wild requests to the Data API, none of which m
 
 soak-schema: setup ## ten thousand changes of a schema, each seen by the next request: minutes
 	SCHEMA_PAIRS=$${PAIRS:-10000} $(PYTEST) tests/service/rest/test_freshness.py -k after_each_change -q -s
+
+soak-api: setup ## a million requests through a gateway, whose memory must stay as it is: minutes
+	$(PY) -m toft.bench.soak_api $${REQUESTS:-1000000}
 
 demo: needs ## the example app on a backend of its own, through supabase-py and supabase-js
 	@tools/demo
