@@ -7,7 +7,6 @@ environment. FastAPI is no dependency of Toft: without it the bench says so.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -19,8 +18,10 @@ from fastapi import FastAPI, Request
 from joserfc import jwt
 from joserfc.jwk import OctKey
 
+from toft import settings as options
+
 CONNECTIONS = 4
-_ENVIRON = dict(os.environ)  # this process is no part of Toft: it has no settings
+_ENVIRON = options.environment()
 _KEY = OctKey.import_key(_ENVIRON.get("JWT_SECRET", ""))
 
 

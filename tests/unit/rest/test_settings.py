@@ -46,8 +46,8 @@ def test_one_statement() -> None:
     checked = settings_statement(Settings(("role",), (b"anon",)), version=b"7", seen=b"s", is_read_only=True)
     assert checked.sql == (
         b"SELECT CASE WHEN pg_catalog.pg_current_snapshot()::pg_catalog.text OPERATOR(pg_catalog.=) $2"
-        b" THEN $2 ELSE toft.require_schema_version($1, $2) END, set_config('transaction_read_only', 'on', true),"
-        b" set_config('role', $3, true)"
+        b" THEN $2 ELSE toft.require_schema_version($1, $2) END,"
+        b" set_config('transaction_read_only', 'on', true), set_config('role', $3, true)"
     )
     assert checked.params == (b"7", b"s")
     assert checked.more == encode([b"anon"])
