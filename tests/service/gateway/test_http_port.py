@@ -61,7 +61,7 @@ async def test_door(http: httpx.AsyncClient) -> None:
     assert (await http.get("/")).json()["name"] == "toft"
     assert (await http.get("/health")).json() == {"status": "ok"}
     assert (await http.head("/health")).status_code == 200
-    for path in ("/rest/v2/todos", "/functions/v1/x", "/restaurant", "/rest/v1x"):
+    for path in ("/rest/v2/todos", "/functions/v2/x", "/restaurant", "/rest/v1x"):
         answer = await http.get(path)
         assert (answer.status_code, answer.json()) == (404, {"message": "no Route matched with those values"})
 
