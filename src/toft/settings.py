@@ -208,6 +208,7 @@ class Settings:
         "First of the user ids that backends run under when the daemon is root.",
         takes="UID",
     )
+    max_body = Option(parse_bytes, 64 << 20, "The largest body of a Data API request.", takes="SIZE")
     disk_quota = Option(parse_bytes, 1 << 30, "Disk that one backend may use.", takes="SIZE")
     log_level = Option(
         _choice("debug", "info", "warning", "error"), "info", "What the daemon's log tells.", takes="LEVEL"

@@ -79,6 +79,7 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True):
     #: room for those, for three services with four each, and for the superuser
     max_connections: int = 50
     max_sql_connections: int = 30
+    max_body_bytes: int = 64 << 20
     disk_quota_bytes: int = 1 << 30
     sleep_after_seconds: float = 900.0
     max_backends: int = 1000

@@ -141,9 +141,7 @@ def overview() -> str:
             "A Supabase-compatible backend of its own for every command, agent and test.",
             "",
             *lines,
-            "",
-            "  $ toft run -- pytest",
-            "`toft COMMAND --help` shows the options of each.",
+            "`toft run -- pytest` begins; `toft COMMAND --help` shows the options of each.",
             "",
         ]
     )

@@ -232,6 +232,7 @@ def make_plan(settings: Settings, places: Places) -> Plan:
     knobs = Knobs(
         confinement=choose_confinement(settings.confine),
         uid_base=settings.uid_base if os.geteuid() == 0 else None,
+        max_body_bytes=settings.max_body,
         disk_quota_bytes=settings.disk_quota,
         sleep_after_seconds=settings.sleep_after,
         max_backends=settings.max_backends,

@@ -172,7 +172,7 @@ class Services:
                     RestContext(
                         pool=self._pool(connect, _REST_ROLE),
                         clock=self._surroundings.clock,
-                        options=from_settings(spec.settings.rest),
+                        options=from_settings(spec.settings.rest, max_body_bytes=spec.max_body_bytes),
                         schemas=self._surroundings.schemas_of(spec.template_key),
                         entropy=self._surroundings.entropy,
                         explanations_url=f"http://127.0.0.1:{spec.http_port}{EXPLAIN_PREFIX}/",

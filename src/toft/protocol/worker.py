@@ -225,6 +225,8 @@ class BackendSpec(msgspec.Struct, frozen=True):
     max_sql_connections: int = 30
     #: connections of each service's own pool
     max_pool: int = 4
+    #: the largest body of a Data API request
+    max_body_bytes: int = 64 << 20
     #: another one: its data and objects were replaced, and nothing that was known of them holds
     edition: int = 0
 

@@ -111,6 +111,17 @@ def bad_body(message: str) -> RestError:
     return RestError(400, "PGRST102", message)
 
 
+def body_too_large(limit: int) -> RestError:
+    """Upstream leaves this to what stands before it."""
+    return RestError(
+        413,
+        "TOFT-BODY-TOO-LARGE",
+        "The request body is too large",
+        details=f"A body may have {limit} bytes.",
+        hint="Send less at a time, or raise the limit: TOFT_MAX_BODY, or --max-body of `toft data-api`.",
+    )
+
+
 _UNSATISFIABLE = "Requested range not satisfiable"
 
 

@@ -68,7 +68,8 @@ class Executor:
             return await self._pool.take(self._acquire_seconds)
         except TimeoutError:
             raise pool_timeout() from None
-        except Unreachable as error:
+        except (Unreachable, PostgresError) as error:
+            # A server that lets nobody in, or has no such database, is as good as none.
             raise cannot_connect(str(error)) from None
         except ConnectionLost as error:
             raise connection_lost(str(error)) from None

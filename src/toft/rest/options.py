@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from toft.protocol.worker import RestSettings
 from toft.rest.schema.model import Name
+
+_MAX_BODY_BYTES: Final = 64 << 20
 
 
 class RestOptions(msgspec.Struct, frozen=True, cache_hash=True):
@@ -44,11 +48,14 @@ class RestOptions(msgspec.Struct, frozen=True, cache_hash=True):
     #: refusals say in their hint why: which privilege, policy, index, name
     explains: bool = True
     acquire_seconds: float = 10.0
-    max_body_bytes: int = 64 * 1024 * 1024
+    max_body_bytes: int = _MAX_BODY_BYTES
 
 
-def from_settings(settings: RestSettings) -> RestOptions:
+def from_settings(settings: RestSettings, *, max_body_bytes: int = _MAX_BODY_BYTES) -> RestOptions:
     """The options of a backend with this `[api]` section."""
     return RestOptions(
-        schemas=settings.schemas, extra_search_path=settings.extra_search_path, max_rows=settings.max_rows
+        schemas=settings.schemas,
+        extra_search_path=settings.extra_search_path,
+        max_rows=settings.max_rows,
+        max_body_bytes=max_body_bytes,
     )

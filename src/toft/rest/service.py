@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from toft.http.message import Request, Response
+from toft.http.message import BodyTooLarge, Request, Response
 from toft.pg.sqlstate import ConnectionLost, PostgresError, Unreachable
 from toft.pg.wire import Statement
 from toft.rest.context import RestContext
@@ -16,6 +16,7 @@ from toft.rest.errors import (
     RestError,
     anonymous_disabled,
     bad_token,
+    body_too_large,
     cannot_connect,
     connection_lost,
     internal,
@@ -102,6 +103,8 @@ class RestService:
             return respond_error(cannot_connect(str(error)))
         except ConnectionLost as error:
             return respond_error(connection_lost(str(error)))
+        except BodyTooLarge:
+            return respond_error(body_too_large(self._options.max_body_bytes))
         except RecursionError:
             return respond_error(internal())
         if is_timed:

@@ -246,3 +246,43 @@ async def test_a_configuration_file_and_secrets_in_files(
         assert (await client.get("/things")).json() == [{"id": 1, "name": "one"}]
     process.send_signal(signal.SIGINT)
     assert await process.wait() == 0
+
+
+async def test_a_body_of_a_hundred_megabytes(standalone: Standalone) -> None:
+    """413 in words that clients read, and the next request is fine."""
+    reply = await standalone.client.post("/things", content=b" " * (100 << 20), headers=bearer("web"))
+    assert (reply.status_code, reply.json()["code"]) == (413, "TOFT-BODY-TOO-LARGE")
+    assert (await standalone.client.get("/things", headers=bearer("web"))).status_code == 200
+
+
+async def test_a_database_that_is_dropped_and_made_again(
+    plain_postgres: PlainCluster, plain_connection: Connection
+) -> None:
+    """Without it 503; with the next one of its name all works, and no restart was needed."""
+    await plain_connection.script(SETUP)
+    await plain_connection.script("drop database if exists victim")
+    await plain_connection.script("create database victim template postgres")
+    process = await asyncio.create_subprocess_exec(
+        *(*DATA_API, "--json", "--port", "0", "--schemas", "api", "--anon-role", "web"),
+        env={
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(Path(toft.__file__).parents[1]),
+            "PGRST_DB_URI": f"postgresql://{SUPERUSER}:{PASSWORD}@127.0.0.1:{plain_postgres.port}/victim",
+        },
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    told = json.loads(await process.stdout.readline())
+    async with httpx.AsyncClient(base_url=told["listening"]) as client:
+        assert (await client.get("/things")).json() == [{"id": 1, "name": "one"}]
+        await plain_connection.script("drop database victim with (force)")
+        replies = [await client.get("/things") for _ in range(3)]
+        assert [reply.status_code for reply in replies] == [503] * 3
+        assert {reply.headers["retry-after"] for reply in replies} == {"1"}
+        await plain_connection.script("create database victim template postgres")
+        reply = await client.get("/things")
+        assert (reply.status_code, reply.json()) == (200, [{"id": 1, "name": "one"}])
+    process.send_signal(signal.SIGTERM)
+    assert await process.wait() == 0
+    await plain_connection.script("drop database victim with (force)")

@@ -118,6 +118,7 @@ def worker_spec(context: Context, backend: Backend, *, is_awake: bool) -> Backen
         secrets=secrets_of(backend),
         is_awake=is_awake,
         max_sql_connections=context.knobs.max_sql_connections,
+        max_body_bytes=context.knobs.max_body_bytes,
         edition=backend.edition,
     )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 
 from toft.cli.argv import Flag, Usage
+from toft.errors.daemon import UsageError
+from toft.settings import parse_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,10 +33,19 @@ USAGE = Usage(
         Flag("host", "The address to listen on (127.0.0.1; `*` for all).", "ADDRESS"),
         Flag("port", "The port of the API (3000; 0 for a free one).", "PORT"),
         Flag("admin-port", "A port for /live, /ready, /metrics, /schema_cache (none).", "PORT"),
+        Flag("max-body", "The largest body of a request (64M).", "SIZE"),
+        Flag("explain", "Let refusals say why in their hint: policies, privileges, indexes."),
         Flag("config", "A configuration file as PostgREST reads it.", "FILE"),
     ),
     examples=("PGRST_JWT_SECRET=… toft data-api --db-uri postgresql://web@localhost/app --anon-role anon",),
 )
+
+
+def _size(text: str) -> int:
+    try:
+        return parse_bytes(text)
+    except ValueError as error:
+        raise UsageError(command=USAGE.name, cause=f"`--max-body`: {error}") from None
 
 
 def main(context: Context) -> int:
@@ -53,6 +64,11 @@ def main(context: Context) -> int:
         for option, setting in _SETTINGS.items()
         if (value := arguments.get(option)) is not None
     }
+
+    if arguments.has("explain"):
+        given["toft_explain"] = "true"
+    if (size := arguments.get("max-body")) is not None:
+        given["toft_max_body"] = str(_size(size))
 
     def tell(place: str, admin: str | None) -> None:
         if show.is_json:

@@ -260,7 +260,8 @@ def _options(reader: _Reader) -> RestOptions:
         timing=reader.flag("server_timing_enabled", False),
         trace_header=reader.text("server_trace_header"),
         requires_filter=False,
-        explains=reader.flag("toft_explains", False),
+        explains=reader.flag("toft_explain", False),
+        max_body_bytes=reader.number("toft_max_body", None) or RestOptions().max_body_bytes,
         acquire_seconds=float(reader.number("db_pool_acquisition_timeout", 10) or 10),
     )
 
