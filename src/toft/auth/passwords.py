@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
+import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import argon2
@@ -20,6 +23,8 @@ LONGEST_BYTES = 72
 SHORTEST_ALLOWED = 6
 
 _COST = b"$2a$10$"
+#: of the hashing threads: half the share of a thread that competes with them
+_NICENESS = 3
 _BCRYPT_ALPHABET = b"./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _BASE64_ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _TO_BCRYPT = bytes.maketrans(_BASE64_ALPHABET, _BCRYPT_ALPHABET)
@@ -78,7 +83,7 @@ class PasswordWork:
 
     def __init__(self, entropy: Entropy, threads: int = 2) -> None:
         self._entropy = entropy
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="password")
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="password", initializer=_step_back)
         #: what a password is compared with when there is no user, so that the time tells nothing
         self._nobody = ""
 
@@ -102,6 +107,12 @@ class PasswordWork:
     def close(self) -> None:
         """Let the threads end; work that has not begun is dropped."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _step_back() -> None:
+    """This thread's work is long and can wait a little; everybody else's is short and should not."""
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
 
 
 def is_known_hash(stored: str) -> bool:

@@ -14,6 +14,8 @@ import bcrypt
 from toft.bench.clients import HttpSession
 from toft.bench.ground import ground
 from toft.bench.measure import Figure, distribution, percentile, single
+from toft.client.services import Api
+from toft.client.users import Users
 from toft.protocol.bundle import Bundle
 from toft.protocol.lease import Lease
 from toft.protocol.worker import JwtKey
@@ -43,7 +45,7 @@ def measure(is_quick: bool, report: Callable[[str], None]) -> list[Figure]:
         http = HttpSession(lease.http_port)
         session = _post(http, lease, "/auth/v1/signup", email="user0@example.com", password=_PASSWORD)
         report("auth.signin")
-        figures.append(_sign_in(http, lease, rounds))
+        figures += _sign_in(http, lease, rounds)
         report("auth.refresh")
         figures.append(_refresh(http, lease, session["refresh_token"], rounds))
         report("auth.read.while_hashing")
@@ -54,16 +56,31 @@ def measure(is_quick: bool, report: Callable[[str], None]) -> list[Figure]:
     return figures
 
 
-def _sign_in(http: HttpSession, lease: Lease, rounds: int) -> Figure:
-    """Beyond what comparing the same password costs here and now, measured in turns."""
-    hashed = bcrypt.hashpw(_PASSWORD.encode(), bcrypt.gensalt(10))
+def _sign_in(http: HttpSession, lease: Lease, rounds: int) -> list[Figure]:
+    """A sign-in as it is, and what it costs beside bcrypt.
+
+    The latter by a user whose hash is bcrypt's cheapest: the rest is the same, and is not lost in the noise
+    of a comparison that takes twenty times as long.
+    """
+    cheap = bcrypt.hashpw(_PASSWORD.encode(), bcrypt.gensalt(4))
+    usual = bcrypt.hashpw(_PASSWORD.encode(), bcrypt.gensalt(10))
+    email = "cheap@example.com"
+    Users(Api(lease.url, lease.secret_key)).create(email, password_hash=cheap.decode())
     over: list[float] = []
     for _ in range(rounds):
-        bare = _took(lambda: bcrypt.checkpw(_PASSWORD.encode(), hashed))
-        whole = _took(lambda: _post(http, lease, _SIGN_IN, email="user0@example.com", password=_PASSWORD))
-        bare = (bare + _took(lambda: bcrypt.checkpw(_PASSWORD.encode(), hashed))) / 2
-        over.append(whole - bare)
-    return distribution("auth.signin.over_bcrypt", "ms", over, goal={"p50": 5})
+        whole = _took(lambda: _post(http, lease, _SIGN_IN, email=email, password=_PASSWORD))
+        over.append(whole - _took(lambda: bcrypt.checkpw(_PASSWORD.encode(), cheap)))
+    bare: list[float] = []
+    usually: list[float] = []
+    for _ in range(rounds // 5):
+        bare.append(_took(lambda: bcrypt.checkpw(_PASSWORD.encode(), usual)))
+        usually.append(
+            _took(lambda: _post(http, lease, _SIGN_IN, email="user0@example.com", password=_PASSWORD))
+        )
+    return [
+        distribution("auth.signin", "ms", usually, floor=("bcrypt of cost 10", bare)),
+        distribution("auth.signin.over_bcrypt", "ms", over, goal={"p50": 5}),
+    ]
 
 
 def _refresh(http: HttpSession, lease: Lease, token: str, rounds: int) -> Figure:

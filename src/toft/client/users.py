@@ -26,10 +26,15 @@ class Users:
         data: dict[str, Any] | None = None,
         app_data: dict[str, Any] | None = None,
         is_confirmed: bool = True,
+        password_hash: str | None = None,
     ) -> dict[str, Any]:
-        """A new user. data, app_data: `user_metadata` and `app_metadata`."""
+        """A new user.
+
+        data, app_data: `user_metadata` and `app_metadata`. password_hash: by bcrypt or argon2.
+        """
         message: dict[str, Any] = {"email": email, "email_confirm": is_confirmed}
         message |= {"password": password} if password is not None else {}
+        message |= {"password_hash": password_hash} if password_hash is not None else {}
         message |= {"user_metadata": data} if data else {}
         message |= {"app_metadata": app_data} if app_data else {}
         return self._api.call(_SERVICE, "POST", "/auth/v1/admin/users", message)
