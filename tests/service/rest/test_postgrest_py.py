@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
+import postgrest._async.request_builder as request_builder
 import pytest
 from postgrest import APIError, AsyncPostgrestClient, CountMethod, ReturnMethod
 
@@ -122,6 +124,7 @@ async def test_shapes_of_answers(client: AsyncPostgrestClient) -> None:
     counted = await things.select("id", count=CountMethod.exact).limit(1).execute()
     assert (counted.count, len(counted.data)) == (3, 1)
     assert (await things.select("*", count=CountMethod.exact, head=True).execute()).count == 3
+    assert (await things.select("id").eq("id", 1).retry(enabled=False).execute()).data == [{"id": 1}]
     assert "Scan" in str(await things.select("id").explain().execute())
     assert (await things.select("id,name").eq("id", 3).strip_nulls().execute()).data == [{"id": 3}]
     nested = (
@@ -174,3 +177,13 @@ async def test_other_schemas(client: AsyncPostgrestClient) -> None:
     """A schema that is not exposed is told with those that are."""
     with pytest.raises(APIError, match="PGRST106"):
         await client.schema("auth").from_("users").select("id").execute()
+
+
+def test_every_method_is_driven() -> None:
+    """No public method of a builder is missing above."""
+    above = Path(__file__).read_text()
+    builders = [kind for name, kind in vars(request_builder).items() if name.endswith("Builder")]
+    methods = {name for kind in builders for name in dir(kind) if not name.startswith("_")}
+    called = {name for name in methods if f".{name}(" in above or f".{name}." in above}
+    data = {name for name in methods if not any(callable(getattr(kind, name, None)) for kind in builders)}
+    assert methods - called - data == set()
