@@ -33,12 +33,12 @@ class CpuMeter:
         now = self._read()
         return now[0] - self._before[0], now[1] - self._before[1]
 
-    def resident_kb(self) -> int:
-        """Memory of the workers."""
+    def own_kb(self) -> int:
+        """Memory that belongs to the workers alone."""
         total = 0
         for pid in self.workers:
-            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-            total += next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+            lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+            total += next(int(line.split()[1]) for line in lines if line.startswith("RssAnon:"))
         return total
 
     def _read(self) -> tuple[float, float]:

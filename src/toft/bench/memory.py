@@ -28,7 +28,7 @@ def measure_memory(
     while count < requests if requests else spent < seconds:
         count += load(SHAPES, step).count
         spent += step
-        samples.append((count, meter.resident_kb() / 1024))
+        samples.append((count, meter.own_kb() / 1024))
         report(f"{count} requests, {samples[-1][1]:.1f} MB")
     settled = next(size for seen, size in samples if seen >= count / 5)
     return single("api.memory_growth", "MB", samples[-1][1] - settled, n=count, at_most=GROWTH_MB)

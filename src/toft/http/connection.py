@@ -122,6 +122,8 @@ class Connection(asyncio.Protocol):
         if self._idle_timer is not None:
             self._idle_timer.cancel()
         self._queue.clear()
+        # Parser and connection hold each other; so both go at once.
+        self._parser = cast("httptools.HttpRequestParser", None)
         self.resume_writing()
         if self._current is not None:
             self._current.is_over = True
