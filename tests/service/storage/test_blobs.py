@@ -1,20 +1,16 @@
-"""Any store of bytes: complete or not at all, never changed, gone when forgotten."""
+"""Files as a store of bytes: what only they can do wrong. The rest is in test_blob_contract.py."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from toft.storage.blobs.files import PIECE_BYTES, SMALL_BYTES
+from toft.storage.blobs.files import PIECE_BYTES
 from toft.storage.blobs.local import LocalBlobs
-from toft.storage.blobs.store import Missing, TooLarge
-
-SIZES = [0, 1, SMALL_BYTES, SMALL_BYTES + 1, PIECE_BYTES, 3 * PIECE_BYTES + 7]
 
 
 @pytest.fixture(params=[False, True], ids=["quick", "durable"])
@@ -33,26 +29,6 @@ async def whole(body: bytes | AsyncIterator[bytes]) -> bytes:
 
 def files(root: Path) -> list[Path]:
     return [path for path in root.rglob("*") if path.is_file()]
-
-
-@pytest.mark.parametrize("size", SIZES)
-async def test_bytes_come_back(blobs: LocalBlobs, tmp_path: Path, size: int):
-    """With their size and digest; parts of them too."""
-    data = os.urandom(size)
-    written = await blobs.write("aa-1", pieces(data), size)
-    assert (written.size, written.md5) == (size, hashlib.md5(data).hexdigest())
-    assert await whole(await blobs.read("aa-1", 0, size)) == data
-    if size > 10:
-        assert await whole(await blobs.read("aa-1", 5, size - 3)) == data[5 : size - 3]
-    assert len(files(tmp_path)) == 1
-
-
-@pytest.mark.parametrize("size", [1, PIECE_BYTES * 2])
-async def test_too_much_leaves_nothing(blobs: LocalBlobs, tmp_path: Path, size: int):
-    """The limit is a limit, at the first byte beyond it."""
-    with pytest.raises(TooLarge):
-        await blobs.write("aa-1", pieces(b"x" * (size + 1)), size)
-    assert files(tmp_path) == []
 
 
 async def test_a_failure_in_the_middle_leaves_nothing(blobs: LocalBlobs, tmp_path: Path):
@@ -80,21 +56,6 @@ async def test_a_failure_in_the_middle_leaves_nothing(blobs: LocalBlobs, tmp_pat
     async with asyncio.timeout(5):
         while files(tmp_path):
             await asyncio.sleep(0.01)
-
-
-async def test_copies_and_forgetting(blobs: LocalBlobs, tmp_path: Path):
-    """A copy outlives its source; forgetting twice does not matter; what is not there is `Missing`."""
-    await blobs.write("aa-1", pieces(b"hello"), 10)
-    await blobs.copy("aa-1", "bb-2")
-    await blobs.delete(["aa-1", "aa-1", "nothing"])
-    assert await whole(await blobs.read("bb-2", 0, 5)) == b"hello"
-    for version in ("aa-1", "", "../../etc/passwd", "a/b", "..", "x\0y"):
-        with pytest.raises(Missing):
-            await blobs.read(version, 0, 1)
-        with pytest.raises(Missing):
-            await blobs.copy(version, "cc-3")
-    await blobs.delete([f"bb-{number}" for number in range(20)])
-    assert files(tmp_path) == []
 
 
 async def test_leftovers_of_a_process_that_ended(tmp_path: Path):
