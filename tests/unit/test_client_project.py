@@ -103,3 +103,19 @@ def test_unreadable_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "supabase" / "seed.sql").symlink_to("/proc/self/mem")
     with pytest.raises(FileUnreadable, match="supabase/seed"):
         read_project(str(tmp_path), {})
+
+
+def test_files_of_buckets_are_read(tmp_path: Path) -> None:
+    """Everything below an `objects_path` belongs to the project, whatever it is, also outside `supabase/`."""
+    config = (
+        "[storage.buckets.a]\nobjects_path = './pictures'\n"
+        '[storage.buckets.b]\nobjects_path = "../assets" # here\n# objects_path = "./not"\n'
+    )
+    wanted = {
+        "supabase/config.toml": config,
+        "supabase/pictures/a.png": "a",
+        "supabase/pictures/deep/b.bin": "b",
+        "assets/c.txt": "c",
+    }
+    write(tmp_path, {**wanted, "supabase/not/x": "x", "other/y": "y"})
+    assert set(read_project(str(tmp_path), {}).files) == set(wanted)

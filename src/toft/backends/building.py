@@ -22,16 +22,21 @@ from toft.engine.bootstrap import SUPERUSER
 from toft.engine.clone import clone
 from toft.engine.marks import lock
 from toft.engine.postmaster import PostmasterSpec
-from toft.engine.template import Template, build_base, load_template, seal
+from toft.engine.template import OBJECTS, Template, build_base, load_template, seal
 from toft.errors.engine import TemplateFailed
 from toft.errors.shape import ToftError
 from toft.host.files import remove_tree, tree_bytes
 from toft.migrate.digest import Stage, chain
 from toft.migrate.elevate import TENANT
+from toft.migrate.notice import Notice, warning
 from toft.migrate.project import Project
 from toft.migrate.run import Applied, apply
 from toft.pg.connection import Connection, connect
 from toft.pg.sqlstate import PostgresError
+from toft.protocol.bundle import Bundle
+from toft.storage.blobs.local import LocalBlobs
+from toft.storage.seeding import seed_object
+from toft.world import SystemClock, SystemEntropy
 
 
 async def build(chore: BuildTemplate, report: Report) -> Built:
@@ -98,7 +103,9 @@ async def _extend(
         result, verifiers = Applied(), source.verifiers
         if done < len(chore.recipe.steps) - 1 or project.config.buckets:
             async with _running(chore, folder) as socket_path:
-                result, verifiers = await _apply(project, socket_path, source.password, done, report)
+                result, verifiers = await _apply(
+                    project, socket_path, source.password, done, _Brought(chore.bundle, folder), report
+                )
         sealed = seal(
             folder,
             chore.templates,
@@ -136,8 +143,15 @@ async def _running(chore: BuildTemplate, folder: Path) -> AsyncGenerator[Path]:
         remove_tree(spec.socket_dir)
 
 
+class _Brought(msgspec.Struct, frozen=True):
+    """Where a project's files come from, and the folder of the template that its objects go to."""
+
+    bundle: Path | None
+    folder: Path
+
+
 async def _apply(
-    project: Project, socket_path: Path, password: str, done: int, report: Report
+    project: Project, socket_path: Path, password: str, done: int, brought: _Brought, report: Report
 ) -> tuple[Applied, dict[str, str]]:
     """The tenant's role has a password only while its files run."""
     session = secrets.token_urlsafe(24)
@@ -148,12 +162,41 @@ async def _apply(
         return await connect(str(socket_path), role, passwords[role])
 
     result = await apply(project, open_as, done, report)
+    if any(bucket.files for bucket in project.config.buckets):
+        report("filling buckets")
+        tenant = await open_as(TENANT)
+        try:
+            said = await _fill_buckets(project, tenant, brought)
+        finally:
+            tenant.close()
+        result = msgspec.structs.replace(result, notices=(*result.notices, *said))
     admin = await open_as(SUPERUSER)
     try:
         await admin.script("select toft.fold_schema_changes()")
         return result, await lock(admin, password)
     finally:
         admin.close()
+
+
+async def _fill_buckets(project: Project, tenant: Connection, brought: _Brought) -> list[Notice]:
+    """Put the files of buckets in; what is wrong with one is said, and the others go on."""
+    assert brought.bundle is not None  # noqa: S101  (a project comes from one)
+    files = Bundle.decode(brought.bundle.read_bytes()).files
+    blobs = LocalBlobs(brought.folder / OBJECTS)
+    world = SystemClock(), SystemEntropy()
+    said: list[Notice] = []
+    for bucket in project.config.buckets:
+        for file in bucket.files:
+            place = bucket.id, file.key
+            problem = await seed_object(
+                tenant, blobs, place, files[file.path], bucket.allowed_mime_types, world
+            )
+            if problem is not None:
+                said.append(warning(f"{file.path} is not put into bucket `{bucket.id}`: {problem}"))
+    for path in (brought.folder / OBJECTS).rglob("*"):
+        if path.is_file():
+            path.chmod(0o444)  # never written again, and read by whoever serves a lease
+    return said
 
 
 def _describe(template: Template) -> NewTemplate:

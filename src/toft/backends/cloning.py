@@ -6,8 +6,9 @@ import os
 
 from toft.backends.chores import CloneTemplate
 from toft.backends.identity import make_secrets
+from toft.engine.capture import link_objects
 from toft.engine.clone import clone
-from toft.engine.template import Template, load_template, verify
+from toft.engine.template import OBJECTS, Template, load_template, verify
 from toft.errors.engine import TemplateFailed
 from toft.host.files import remove_tree
 from toft.protocol.worker import Secrets
@@ -27,9 +28,15 @@ def clone_template(chore: CloneTemplate) -> Secrets:
     secrets = chore.secrets or make_secrets(SystemEntropy(), SystemClock())
     clone(template, chore.folder / "pgdata", chore.uid, secrets.passwords)
     objects = chore.folder / "objects"
-    objects.mkdir(mode=0o700)
+    brought = template.path.parent / OBJECTS
+    if brought.is_dir():
+        link_objects(brought, objects)
+    else:
+        objects.mkdir(mode=0o700)
     if chore.objects_uid is not None:
-        os.chown(objects, chore.objects_uid, chore.objects_uid)
+        # files are shared with the template and readable; who may enter their folders may read them
+        for folder in (objects, *(path for path in objects.rglob("*") if path.is_dir())):
+            os.chown(folder, chore.objects_uid, chore.objects_uid)
     return secrets
 
 

@@ -48,6 +48,9 @@ def read_project(root: str, environ: Mapping[str, str], migrations: str = bundle
     keys = bundle.signing_keys_path(config)
     if keys is not None and _is_file(f"{root}/{keys}"):
         files[keys] = _read(root, keys)
+    for place in bundle.object_folders(config) if "objects_path" in config else ():
+        folder = os.path.normpath("supabase/" + place)
+        files.update((path, _read(root, path)) for path in _find_all(root, folder) if path not in files)
     names = bundle.env_names(config) if "env(" in config else []
     return bundle.Bundle(files, _find_env(root, names, environ) if names else {})
 
@@ -65,6 +68,18 @@ def _walk(root: str, folder: str) -> Iterator[str]:
         if entry.is_dir(follow_symlinks=False):
             if bundle.is_wanted(path + "/x.sql"):
                 yield from _walk(root, path)
+        elif entry.is_file():
+            yield path
+
+
+def _find_all(root: str, folder: str) -> Iterator[str]:
+    """Every regular file below a folder, or the file of that name."""
+    if _is_file(f"{root}/{folder}"):
+        yield folder
+    for entry in _scan(root, folder):
+        path = f"{folder}/{entry.name}"
+        if entry.is_dir(follow_symlinks=False):
+            yield from _find_all(root, path)
         elif entry.is_file():
             yield path
 

@@ -39,6 +39,8 @@ from toft.pg.sqlstate import PostgresError
 _FORMAT = "2"
 
 _PACK = "pgdata.pack"
+#: the folder of objects that a template may have besides its data directory
+OBJECTS = "objects"
 
 type Kind = Literal["base", "project"]
 
@@ -157,7 +159,7 @@ def seal(
     for name, value in (("index.json", index), ("template.json", record)):
         write_atomically(folder / name, msgspec.json.encode(value))
     for path in folder.iterdir():
-        if path.name not in (_PACK, "index.json", "template.json"):
+        if path.name not in (_PACK, "index.json", "template.json", OBJECTS):
             remove_tree(path)
     folder.chmod(0o700)
     with suppress(OSError):

@@ -6,12 +6,14 @@ notice with its line. Values of the form `env(NAME)` are replaced from the bundl
 
 from __future__ import annotations
 
+import hashlib
+import posixpath
 from collections.abc import Iterator, Mapping
 
 import msgspec
 
 from toft.migrate.config_auth import read_auth
-from toft.migrate.keys import Keys, unknown_keys
+from toft.migrate.keys import Keys, Path, unknown_keys
 from toft.migrate.notice import Notice, info, warning
 from toft.migrate.toml import Table, as_table, lay_over, read_toml
 from toft.protocol.bundle import CONFIG, Bundle
@@ -104,13 +106,22 @@ class Secret(msgspec.Struct, frozen=True):
         return f"Secret({self.name!r})"
 
 
+class BucketFile(msgspec.Struct, frozen=True):
+    """A file below a bucket's `objects_path`: the object's key, its path in the bundle, and its digest."""
+
+    key: str
+    path: str
+    sha256: str
+
+
 class Bucket(msgspec.Struct, frozen=True):
-    """`[storage.buckets.<id>]`. Without a limit of its own the service's limit holds."""
+    """`[storage.buckets.<id>]`. Without a limit of its own the service's holds. files: what is put in."""
 
     id: str
     public: bool = False
     file_size_limit_bytes: int | None = None
     allowed_mime_types: tuple[str, ...] | None = None
+    files: tuple[BucketFile, ...] = ()
 
 
 class ProjectConfig(msgspec.Struct, frozen=True):
@@ -189,7 +200,7 @@ def _read(keys: Keys, files: Mapping[str, bytes], *, seeds_by_default: bool) -> 
         seed_is_explicit=keys.value("db.seed.sql_paths") is not None,
         db_settings=tuple(_read_settings(keys)),
         vault=tuple(_read_vault(keys)),
-        buckets=tuple(_read_buckets(keys)),
+        buckets=tuple(_read_buckets(keys, files)),
     )
 
 
@@ -249,7 +260,7 @@ def _read_vault(keys: Keys) -> Iterator[Secret]:
             yield Secret(name, known)
 
 
-def _read_buckets(keys: Keys) -> Iterator[Bucket]:
+def _read_buckets(keys: Keys, files: Mapping[str, bytes]) -> Iterator[Bucket]:
     for name in keys.table("storage.buckets"):
         path = ("storage", "buckets", name)
         if as_table(keys.value(path)) is None:
@@ -261,6 +272,20 @@ def _read_buckets(keys: Keys) -> Iterator[Bucket]:
             public=keys.flag((*path, "public"), False),
             file_size_limit_bytes=keys.size((*path, "file_size_limit"), 0) or None,
             allowed_mime_types=None if keys.value(types) is None else keys.texts(types, ()),
+            files=tuple(_read_bucket_files(keys, (*path, "objects_path"), files)),
         )
-        if keys.value((*path, "objects_path")) is not None:
-            keys.say((*path, "objects_path"), "files of {key} are not uploaded", info)
+
+
+def _read_bucket_files(keys: Keys, path: Path, files: Mapping[str, bytes]) -> Iterator[BucketFile]:
+    """The files of the bundle that lie below a bucket's folder; hidden ones are nobody's objects."""
+    place = keys.text(path, "")
+    if not place:
+        return
+    folder = posixpath.normpath(f"supabase/{place}")
+    found = [name for name in sorted(files) if name == folder or name.startswith(folder + "/")]
+    if not found:
+        keys.say(path, "{key} names a folder in which there is nothing")
+    for name in found:
+        key = name.removeprefix(folder).lstrip("/") or posixpath.basename(name)
+        if not any(part.startswith(".") for part in key.split("/")):
+            yield BucketFile(key, name, hashlib.sha256(files[name]).hexdigest())

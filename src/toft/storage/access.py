@@ -23,6 +23,43 @@ async def run_as(call: Call, actor: Actor, *statements: Statement) -> list[Resul
         return await pipeline(call, conn, actor, statements)
 
 
+async def run_in_turn(call: Call, *turns: tuple[Actor, Statement]) -> list[Result]:
+    """Statements as different actors, in one transaction and one round trip; a result for each."""
+    statements: list[Statement] = []
+    for actor, statement in turns:
+        statements += (call.scope(actor), statement)
+    async with call.context.pool.lend() as conn:
+        try:
+            return (await conn.pipeline(statements))[1::2]
+        except PostgresError as error:
+            call.report(error)
+            raise from_postgres(error) from None
+
+
+async def probe_with_facts(call: Call, actor: Actor, row: ObjectRow, *, is_upsert: bool) -> bytes | None:
+    """`probe`, and what the service knows of the bucket, in one round trip.
+
+    None when the actor may not write, or the bucket is not there: ask one after the other then, so that what
+    is wrong first is said first.
+    """
+    make = records.probe_upsert if is_upsert else records.probe_insert
+    async with call.context.pool.lend() as conn:
+        try:
+            results = await conn.pipeline(
+                [
+                    BEGIN,
+                    call.scope(SERVICE),
+                    records.load_bucket_facts(row.bucket),
+                    call.scope(actor),
+                    make(actor, row),
+                    ROLLBACK,
+                ]
+            )
+        except PostgresError:
+            return None
+    return results[2].rows[0][0] if results[2].rows else None
+
+
 async def pipeline(
     call: Call, conn: Connection, actor: Actor, statements: Sequence[Statement]
 ) -> list[Result]:

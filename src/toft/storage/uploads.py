@@ -10,7 +10,7 @@ import msgspec
 
 from toft.http.message import Response
 from toft.storage import records
-from toft.storage.access import probe, run_as, save
+from toft.storage.access import probe, probe_with_facts, run_as, save
 from toft.storage.blobs.store import NoRoom, TooLarge, Written
 from toft.storage.buckets import json_response
 from toft.storage.call import Call
@@ -89,9 +89,7 @@ async def put_object(
     bucket, key = place
     check_bucket_name(bucket)
     check_key(key)
-    facts = await load_bucket_facts(call, bucket)
     await received.open()
-    limit = check_rules(call, facts, key, received.content_type, _least_size(received))
     row = ObjectRow(
         bucket=bucket,
         key=key,
@@ -100,7 +98,11 @@ async def put_object(
         metadata=probed_metadata(received.content_type, received.declared_bytes),
         user_metadata=received.user_metadata or {},
     )
-    await probe(call, actor or SERVICE, row, is_upsert=is_upsert)
+    raw = await probe_with_facts(call, actor or SERVICE, row, is_upsert=is_upsert)
+    facts = cast("Json", msgspec.json.decode(raw)) if raw else await load_bucket_facts(call, bucket)
+    limit = check_rules(call, facts, key, received.content_type, _least_size(received))
+    if raw is None:
+        await probe(call, actor or SERVICE, row, is_upsert=is_upsert)
     version = call.context.new_version()
     written = await _write(call, version, received, limit)
     try:

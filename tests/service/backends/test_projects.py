@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 import asyncpg
+import httpx
 
 from tests.kit.fix_daemon import RunningDaemon
 from tests.kit.projects import bundle_of
@@ -200,3 +201,33 @@ async def test_killed_in_the_middle_of_a_build(own_toftd: RunningDaemon) -> None
     lease = await own_toftd.take(project=digest)
     assert await fetch(lease, "select count(*) from slow") == 1
     assert not [path for path in (own_toftd.home / "templates").iterdir() if path.name.startswith(".")]
+
+
+async def test_files_of_buckets(toftd: RunningDaemon) -> None:
+    """`objects_path` fills a bucket once; every lease has the files, and what one changes is its own."""
+    config = (
+        "[storage.buckets.pictures]\npublic = true\nobjects_path = './pictures'\n"
+        "allowed_mime_types = ['image/png']\n"
+    )
+    files = {
+        "supabase/config.toml": config,
+        "supabase/pictures/a.png": "a picture",
+        "supabase/pictures/deep/b.png": "another",
+        "supabase/pictures/c.txt": "of another type",
+        "supabase/pictures/.DS_Store": "hidden",
+    }
+    digest = await toftd.put(bundle_of({"1_todos.sql": TODOS, **files}))
+    first = await toftd.take(project=digest)
+    second = await toftd.take(project=digest)
+    count = "select count(*) from storage.objects where bucket_id = 'pictures'"
+    assert [await fetch(lease, count) for lease in (first, second)] == [2, 2]
+    headers = {"authorization": f"Bearer {first['service_role_key']}"}
+    async with httpx.AsyncClient(timeout=60) as http:
+        place = "/storage/v1/object/public/pictures/deep/b.png"
+        for lease in (first, second):
+            found = await http.get(lease["url"] + place)
+            assert (found.text, found.headers["content-type"]) == ("another", "image/png")
+        gone = await http.delete(first["url"] + "/storage/v1/object/pictures/deep/b.png", headers=headers)
+        assert gone.status_code == 200
+        assert (await http.get(first["url"] + place)).status_code == 400
+        assert (await http.get(second["url"] + place)).text == "another"

@@ -146,9 +146,9 @@ async def test_length_that_lies(store: StorageBackend):
         answer = await reader.read(2000)
         writer.close()
         if announced == 3:
-            # what follows is no request: the connection may end before the answer, but nothing is half stored
+            # what follows is no request, and may be answered in place of this one; nothing is half stored
             found = await store.call("GET /object/things/x")
-            assert found.content == b"123" or (not answer and found.json()["code"] == "NoSuchKey")
+            assert found.content == b"123" or (b" 200 " not in answer and found.json()["code"] == "NoSuchKey")
         elif announced > 10:
             assert b"413" in answer
         if announced > len(sent):
@@ -178,15 +178,15 @@ async def test_types_that_pretend(store: StorageBackend, kind: str):
 def full_disk(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A disk that takes so many more bytes; the fault is at the file, everything else is real."""
     room = [10**12]
-    real = files.Writer._flush  # pyright: ignore[reportPrivateUsage]
+    real = files.Writer._write  # pyright: ignore[reportPrivateUsage]
 
-    def flush(self: files.Writer, file: object) -> None:
-        room[0] -= len(self._waiting)  # pyright: ignore[reportPrivateUsage]
+    def write(self: files.Writer, file: object, waiting: bytearray) -> None:
+        room[0] -= len(waiting)
         if room[0] < 0:
             raise OSError(errno.ENOSPC, "No space left on device")
-        real(self, file)  # type: ignore[arg-type]
+        real(self, file, waiting)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(files.Writer, "_flush", flush)
+    monkeypatch.setattr(files.Writer, "_write", write)
     return room
 
 

@@ -96,3 +96,27 @@ async def test_garbage_is_no_cursor(store: StorageBackend, cursor: str):
     answer = await store.call("POST /object/list-v2/things", {"cursor": cursor})
     assert answer.json()["code"] == "InvalidParameter"
     assert answer.json()["message"] == "Invalid Parameter continuation token"
+
+
+async def test_offsets_far_into_a_level(store: StorageBackend):
+    """What is passed over is exactly that, whether files alone lie there or folders between them."""
+    await store.bucket("many")
+    admin = await store.sql()
+    await admin.script(
+        "insert into storage.objects (bucket_id, name)"
+        " select 'many', 'flat/' || lpad(n::text, 5, '0') from generate_series(0, 2999) n;"
+        "insert into storage.objects (bucket_id, name)"
+        " select 'many', 'mixed/' || lpad(n::text, 5, '0') || case when n % 3 = 0 then '/x' else '' end"
+        " from generate_series(0, 899) n"
+    )
+    for prefix, count in (("flat", 3000), ("mixed", 900)):
+        names = [f"{number:05}" for number in range(count)]
+        for order in ("asc", "desc"):
+            wanted = names if order == "asc" else names[::-1]
+            for offset in (0, 100, 101, 777, count - 1, count, count + 500):
+                answer = await store.call(
+                    "POST /object/list/many",
+                    {"prefix": prefix, "limit": 7, "offset": offset,
+                     "sortBy": {"column": "name", "order": order}},
+                )  # fmt: skip
+                assert [item["name"] for item in answer.json()] == wanted[offset : offset + 7]

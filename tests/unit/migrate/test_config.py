@@ -125,7 +125,7 @@ def test_an_ordinary_file() -> None:
         ("[storage.buckets]\nx = 1", "2: `storage.buckets.x` is not a table"),
         (
             "[storage.buckets.x]\nobjects_path = './x'",
-            "2: files of `storage.buckets.x.objects_path` are not uploaded",
+            "2: `storage.buckets.x.objects_path` names a folder in which there is nothing",
         ),
         (
             "[db.vault]\na = 'encrypted:xyz'",

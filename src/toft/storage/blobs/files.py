@@ -31,21 +31,37 @@ class OpenFile:
         self.file = file
         self._busy: asyncio.Future[object] | None = None
 
+    @property
+    def has_worked(self) -> bool:
+        """Whether a thread was at it whose end nobody has looked at."""
+        return self._busy is not None
+
+    @property
+    def is_busy(self) -> bool:
+        return self._busy is not None and not self._busy.done()
+
+    def begin(self, work: Callable[[], object]) -> None:
+        """Have a thread do this while the caller goes on. Only when none is at it; `settle` tells its end."""
+        self._busy = asyncio.get_running_loop().run_in_executor(None, work)
+
     async def run[T](self, work: Callable[[], T]) -> T:
         future = asyncio.get_running_loop().run_in_executor(None, work)
         self._busy = cast("asyncio.Future[object]", future)
         return await asyncio.shield(future)
 
     async def settle(self) -> None:
-        """Wait for the thread that is at it, whatever comes of that."""
-        if self._busy is not None and not self._busy.done():
-            await asyncio.wait([self._busy])
+        """Wait for the thread that is at it. Raises what it raised."""
+        if self._busy is not None:
+            await asyncio.shield(self._busy)
+            self._busy = None
 
     def close(self) -> None:
         if self._busy is not None and not self._busy.done():
             self._busy.add_done_callback(lambda future: (future.exception(), self.file.close()))
-        else:
-            self.file.close()
+            return
+        if self._busy is not None and not self._busy.cancelled():
+            self._busy.exception()  # nobody asks for it any more
+        self.file.close()
 
 
 class Writer:
@@ -71,13 +87,23 @@ class Writer:
             raise TooLarge
         self.size += len(chunk)
         self._waiting += chunk
-        if len(self._waiting) >= PIECE_BYTES:
-            open_file = self._ensure_open()
-            await open_file.run(lambda: self._flush(open_file.file))
+        if len(self._waiting) <= SMALL_BYTES:
+            return
+        # a thread writes and counts what has come while more comes; only when it lags behind is it waited for
+        open_file = self._ensure_open()
+        if open_file.is_busy:
+            if len(self._waiting) < PIECE_BYTES:
+                return
+            await open_file.settle()
+        elif open_file.has_worked:
+            await open_file.settle()
+        waiting, self._waiting = self._waiting, bytearray()
+        open_file.begin(lambda: self._write(open_file.file, waiting))
 
     async def finish(self) -> Written:
         """Write what is still held back."""
         open_file = self._ensure_open()
+        await open_file.settle()
         if len(self._waiting) <= SMALL_BYTES:
             self._flush(open_file.file)
         else:
@@ -90,8 +116,8 @@ class Writer:
     async def salvage(self) -> None:
         """Write what is still held back although the task is being cancelled: it is little."""
         open_file = self._ensure_open()
-        await open_file.settle()
         with suppress(OSError):
+            await open_file.settle()
             self._flush(open_file.file)
             if self._is_durable:
                 os.fsync(open_file.file.fileno())
@@ -110,6 +136,9 @@ class Writer:
 
     def _flush(self, file: BinaryIO) -> None:
         waiting, self._waiting = self._waiting, bytearray()
+        self._write(file, waiting)
+
+    def _write(self, file: BinaryIO, waiting: bytearray) -> None:
         self.digest.update(waiting)
         rest = memoryview(waiting)
         while rest:
@@ -145,16 +174,31 @@ async def read_pieces(file: BinaryIO, start: int, end: int) -> AsyncGenerator[by
     """The bytes of an open file from `start` up to `end`. Closes it. Raises `Missing` when it is shorter."""
     open_file = OpenFile(file)
     try:
-        file.seek(start)
         while start < end:
             wanted = min(PIECE_BYTES, end - start)
-            piece = await open_file.run(lambda wanted=wanted: file.read(wanted))
+            piece = _read_cached(file, start, wanted)
+            if piece is not None:
+                await asyncio.sleep(0)  # others want their turn, too
+            else:
+                piece = await open_file.run(
+                    lambda at=start, wanted=wanted: os.pread(file.fileno(), wanted, at)
+                )
             if not piece:
                 raise Missing("the file is shorter than its row says")
             start += len(piece)
             yield piece
     finally:
         open_file.close()
+
+
+def _read_cached(file: BinaryIO, start: int, wanted: int) -> bytes | None:
+    """What is in memory already, read at once; None when the disk would have to be waited for."""
+    buffer = bytearray(wanted)
+    try:
+        count = os.preadv(file.fileno(), [buffer], start, os.RWF_NOWAIT)
+    except OSError:  # it is not, or this file system cannot say
+        return None
+    return bytes(memoryview(buffer)[:count]) if count else None
 
 
 def concatenate(sources: Sequence[Path], target: Path, *, is_durable: bool) -> int:

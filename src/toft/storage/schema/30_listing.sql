@@ -37,6 +37,16 @@ declare
     ' order by %1$s %2$s limit $4',
     key, case when is_ascending then 'asc' else 'desc' end
   );
+  -- what has to be passed over is counted in one piece as long as there are only files in it
+  skim text := format(
+    'select count(*), %3$s(s.key collate "C"), coalesce(bool_or(position($5 in substr(s.key, $6)) > 0), false)'
+    ' from (select %1$s as key from storage.objects o where o.bucket_id = $1 and %1$s >= $2 and %1$s < $3'
+    ' order by %1$s %2$s limit $4) s',
+    key, case when is_ascending then 'asc' else 'desc' end, case when is_ascending then 'max' else 'min' end
+  );
+  can_skim boolean := true;
+  asked integer;
+  has_folders boolean;
   batch integer := least(greatest(wanted, 100), 1000);
   root text := case when is_folded then lower(prefix) else prefix end;
   low text := root;
@@ -54,6 +64,24 @@ begin
     high := least(high collate "C", bound);
   end if;
   while wanted > 0 loop
+    if can_skim and skip > 100 then
+      asked := least(skip, 10000);
+      execute skim into fetched, here, has_folders
+        using bucket, low, high, asked, delimiter, length(root) + 1;
+      if has_folders then
+        can_skim := false;
+      elsif fetched < asked then
+        exit;
+      else
+        skip := skip - fetched;
+        if is_ascending then
+          low := here || chr(1);
+        else
+          high := here;
+        end if;
+        continue;
+      end if;
+    end if;
     fetched := 0;
     has_leapt := false;
     for found_row in execute scan using bucket, low, high, batch loop
