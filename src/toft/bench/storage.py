@@ -114,9 +114,8 @@ def _compare(size: _Size, stores: Sequence[_Store]) -> list[Figure]:
 
 def _memory(land: Ground, store: _Store, gigabytes: int) -> Figure:
     """How much more memory the gateway's worker had at its peak than before, in megabytes."""
-    [worker] = [
-        child.pid for pid in processes.all_pids() if (child := processes.identify(pid)) and _serves(pid, land)
-    ]
+    # its launcher may have the same command line, but not its memory
+    worker = max((pid for pid in processes.all_pids() if _serves(pid, land)), key=_peak_mb)
     before = _peak_mb(worker)
     store.put("large", gigabytes << 30)
     store.get("large")
