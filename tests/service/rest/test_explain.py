@@ -37,6 +37,10 @@ create table public.locked (id int);
 create schema hidden;
 create table hidden.vault (id int);
 create function hidden.unlock() returns int language sql as 'select 1';
+create table public.shelf (id int);
+revoke all on public.shelf from anon;
+grant select on public.shelf to anon;
+create function public.fill() returns void language sql as 'insert into public.shelf values (1)';
 create function public.secret() returns int language sql as 'select 1';
 grant all on public.posts, public.drops to anon, authenticated, service_role;
 revoke all on public.locked from anon, authenticated;
@@ -114,6 +118,8 @@ async def test_privileges(ask: Api) -> None:
     assert hint.endswith("the role lacks the privilege SELECT: grant select on public.locked to anon;")
     _, hint = await refused(ask, "POST", "/locked", {"id": 1}, role="authenticated", headers=ROWS)
     assert "INSERT is granted, but rows that are returned" in hint
+    _, hint = await refused(ask, "POST", "/rpc/fill", role="anon")
+    assert hint == "anon lacks a privilege on public.shelf; it holds SELECT."
     _, hint = await refused(ask, "POST", "/rpc/secret", role="anon")
     assert hint == "anon may not execute public.secret(): grant execute on function public.secret() to anon;"
 

@@ -167,8 +167,13 @@ def right_missing(relation: Relation, role: str, command: Command, needed: Seque
         return Explanation(hint, "privilege", role, relation.shown, command)
     held = {right.upper() for right in relation.rights}
     missing = [name for name in needed if name not in held]
+    if not missing:
+        # A function or a trigger does something else with it than the request.
+        holds = ", ".join(sorted(held)) or "no privilege"
+        hint = f"{role} lacks a privilege on {relation.shown}; it holds {holds}."
+        return Explanation(hint, "privilege", role, relation.shown, None, relation.rights)
     partly = [name for name in missing if name.lower() in relation.column_rights]
-    rights = ", ".join(missing or [command])
+    rights = ", ".join(missing)
     grant = f"grant {rights.lower()} on {qualified(relation)} to {_bare(role)};"
     hint = f"{command} on {relation.shown} as {role}: the role lacks the privilege {rights}"
     if missing == ["SELECT"] and command != "SELECT":
