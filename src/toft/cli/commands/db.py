@@ -35,6 +35,18 @@ def _diff(context: Context) -> int:
     return diff(context)
 
 
+def _types(context: Context) -> int:
+    from toft.cli.inspecting import types
+
+    return types(context)
+
+
+def _check_query(context: Context) -> int:
+    from toft.cli.inspecting import check_query
+
+    return check_query(context)
+
+
 _FAIL_ON = Flag("fail-on", "Exit status 1 from this level on: none, info, warn, error.", "LEVEL")
 _URL = Flag("db-url", "Another database than a lease's.", "URL")
 _DIR = Flag("dir", "The project's folder, if not this one or one above.", "DIR")
@@ -108,5 +120,37 @@ USAGE = {
             examples=("toft db diff before after", "toft db diff my-lease postgresql://…"),
         ),
         _diff,
+    ),
+    "types": (
+        Usage(
+            "toft db types",
+            "Types of a database for programs.",
+            (
+                Flag("lang", "typescript (default) or python.", "LANGUAGE"),
+                Flag("schemas", "Which schemas (public).", "NAMES"),
+                _URL,
+            ),
+            "[LEASE]",
+            most=1,
+            examples=("toft db types > src/database.types.ts",),
+        ),
+        _types,
+    ),
+    "check-query": (
+        Usage(
+            "toft db check-query",
+            "Check a query without running it: parameters, columns, plan, and what each role of the\n"
+            "API would get. `-` reads it from stdin.",
+            (
+                Flag("claims", "Claims of the user, for `authenticated`.", "JSON"),
+                Flag("writes", "Not in a read-only transaction."),
+                _URL,
+            ),
+            "[LEASE] SQL",
+            least=1,
+            most=2,
+            examples=("toft db check-query 'select id, title from todos where owner = $1'",),
+        ),
+        _check_query,
     ),
 }
