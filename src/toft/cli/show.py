@@ -63,6 +63,10 @@ class Show:
         """The answer as it is."""
         sys.stdout.write(text)
 
+    def flush(self) -> None:
+        """Let what was answered so far be seen, also by who reads it through a pipe."""
+        sys.stdout.flush()
+
     def table(self, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """The answer in columns as wide as their content."""
         widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]

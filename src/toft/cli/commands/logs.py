@@ -63,3 +63,4 @@ def _print(context: Context, lines: list[dict[str, Json]]) -> None:
             context.show.data(line)
         else:
             context.show.text(f"{line['at']} {line['source']}: {line['text']}\n")
+    context.show.flush()
