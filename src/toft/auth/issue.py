@@ -70,10 +70,10 @@ async def start_session(
         amr=[Method(method, call.now)],
     )
     with naming("Database error granting user"):
-        await sessions.insert_session(conn, session, call.user_agent, call.client_ip)
-        await sessions.note_method(conn, call.context.new_id(), session.id, method, call.now)
         refresh_token = make_refresh_token(call.context.entropy)
-        await sessions.insert_token(conn, refresh_token, user.id, session.id, None, call.now)
+        await sessions.insert_session(
+            conn, session, call.context.new_id(), refresh_token, call.user_agent, call.client_ip
+        )
         await users.update_user(conn, user.id, call.now, {"last_sign_in_at": call.now})
     signed_in = await users.load_user(conn, user.id)
     return await issue(call, conn, signed_in or user, session, refresh_token, method)

@@ -29,16 +29,24 @@ _REFRESH_COLUMNS = (
 async def insert_session(
     conn: TypedConnection,
     session: Session,
+    claim_id: UUID,
+    refresh_token: str,
     user_agent: str,
     ip: str | None,
 ) -> None:
-    """A new session, at its first assurance level."""
+    """A new session, at its first assurance level, with how it began and its first refresh token."""
+    [begun] = session.amr
     await conn.execute(
-        "insert into auth.sessions (id, user_id, created_at, updated_at, aal, factor_id, user_agent, ip,"
-        " oauth_client_id, scopes, not_after)"
-        " values ($1, $2, $3, $3, $4::text::auth.aal_level, $5, $6, $7::text::inet, $8, nullif($9, ''), $10)",
+        "with session as (insert into auth.sessions (id, user_id, created_at, updated_at, aal, factor_id,"
+        " user_agent, ip, oauth_client_id, scopes, not_after)"
+        " values ($1, $2, $3, $3, $4::text::auth.aal_level, $5, $6, $7::text::inet, $8, nullif($9, ''),"
+        " $10)), method as (insert into auth.mfa_amr_claims (id, session_id, authentication_method, created_at,"
+        " updated_at) values ($11, $1, $12, $3, $3))"
+        " insert into auth.refresh_tokens (instance_id, token, user_id, revoked, created_at, updated_at,"
+        " parent, session_id) values ($13, $14, $15, false, $3, $3, null, $1)",
         session.id, session.user_id, session.created_at, session.aal, session.factor_id, user_agent, ip,
-        session.oauth_client_id, session.scopes, session.not_after,
+        session.oauth_client_id, session.scopes, session.not_after, claim_id, begun.method, NIL,
+        refresh_token, str(session.user_id),
     )  # fmt: skip
 
 
