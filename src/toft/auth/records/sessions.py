@@ -40,7 +40,8 @@ async def insert_session(
         "with session as (insert into auth.sessions (id, user_id, created_at, updated_at, aal, factor_id,"
         " user_agent, ip, oauth_client_id, scopes, not_after)"
         " values ($1, $2, $3, $3, $4::text::auth.aal_level, $5, $6, $7::text::inet, $8, nullif($9, ''),"
-        " $10)), method as (insert into auth.mfa_amr_claims (id, session_id, authentication_method, created_at,"
+        " $10)), method as (insert into auth.mfa_amr_claims"
+        " (id, session_id, authentication_method, created_at,"
         " updated_at) values ($11, $1, $12, $3, $3))"
         " insert into auth.refresh_tokens (instance_id, token, user_id, revoked, created_at, updated_at,"
         " parent, session_id) values ($13, $14, $15, false, $3, $3, null, $1)",
