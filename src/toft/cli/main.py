@@ -138,11 +138,10 @@ def overview() -> str:
     lines = [f"  {name:{width}}{prose}" for name, prose in COMMANDS.items()]
     return "\n".join(
         [
-            "usage: toft COMMAND [OPTIONS] …",
-            "A Supabase-compatible backend of its own for every command, agent and test.",
+            "usage: toft COMMAND [OPTIONS] …; `toft COMMAND --help` shows the options of each",
+            "A Supabase-compatible backend of its own for every command: begin with `toft run -- pytest`.",
             "",
             *lines,
-            "`toft run -- pytest` begins; `toft COMMAND --help` shows the options of each.",
             "",
         ]
     )

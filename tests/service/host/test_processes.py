@@ -124,7 +124,7 @@ async def test_orphans_are_found_by_where_they_work(tmp_path: Path, output: int)
     """The head of the tree is gone, and with it every parent to find them by."""
     place = tmp_path / "data"
     place.mkdir()
-    process = start(f"cd {place} && sleep 60 & echo $!; wait", output)
+    process = start(f"cd {place}; sleep 60 & echo $!; wait", output)
     await said(output, 1)
     [orphan] = processes.descendants(process.pid)
     os.kill(process.pid, signal.SIGKILL)
