@@ -59,8 +59,8 @@ def freeze(head: Process, seconds: float) -> Generator[Frozen]:
     frozen = Frozen(seconds)
     stopped: list[Process] = []
     try:
+        stopped.append(head)  # first, so that it goes on also when it does not stop in time
         _stop(head, frozen)
-        stopped.append(head)
         for child in processes.children(head.pid):
             stopped.append(child)
             processes.send(child, signal.SIGSTOP)

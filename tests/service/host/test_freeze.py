@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from toft.host import processes
-from toft.host.freeze import FrozenTooLong, Gone, freeze
+from toft.host.freeze import Frozen, FrozenTooLong, Gone, freeze
 from toft.host.processes import Process
 
 #: A head with a child in a session of its own, both counting on a pipe.
@@ -85,6 +85,20 @@ def test_what_has_ended_cannot_be_frozen() -> None:
     gone.wait()
     with pytest.raises(Gone), freeze(head, 5):
         raise AssertionError
+
+
+def test_it_goes_on_when_it_does_not_stop_in_time(tree: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A head that was told to stop, and has not when time is over, is told to go on."""
+
+    def give_up(*_: object) -> None:
+        raise FrozenTooLong
+
+    monkeypatch.setattr(Frozen, "check", give_up)
+    monkeypatch.setattr(processes, "state", lambda _pid: "R")
+    with pytest.raises(FrozenTooLong), freeze(tree, 60):
+        raise AssertionError
+    monkeypatch.undo()
+    assert "T" not in _states(tree)
 
 
 @pytest.mark.parametrize("seconds", ["60", "0.2"])
