@@ -40,26 +40,17 @@ def measure(is_quick: bool, report: Report) -> list[Figure]:
         report("leases from a pool of started backends")
         warm = _warm(land, rounds, None, "/rest/v1/")
         figures += [
-            distribution(
-                "backend.warm",
-                "ms",
-                warm.sql,
-                floor=(_CONNECT, warm.bare),
-                goal={"p50": 5, "p99": 40},
-                or_ratio=NEAR_FLOOR,
-            ),
+            _near("backend.warm", warm.sql, (_CONNECT, warm.bare), {"p50": 5, "p99": 40}),
             distribution("backend.warm.rest", "ms", warm.rest, goal={"p50": 10, "p99": 40}),
         ]
         report("the same with 100 migrations")
         migrated = _warm(land, rounds // 2, migrated_bundle(100), "/rest/v1/t_1?select=id&limit=1")
         figures += [
-            distribution(
+            _near(
                 "backend.migrated100.warm",
-                "ms",
                 migrated.sql,
-                floor=(_CONNECT, migrated.bare),
-                goal={"p50": 5, "p99": 40},
-                or_ratio=NEAR_FLOOR,
+                (_CONNECT, migrated.bare),
+                {"p50": 5, "p99": 40},
             ),
             distribution("backend.migrated100.warm.rest", "ms", migrated.rest, goal={"p50": 10, "p99": 40}),
         ]
@@ -75,45 +66,23 @@ def measure(is_quick: bool, report: Report) -> list[Figure]:
         report("leases from a pool of cloned directories")
         cloned = _each(land, rounds // 4, cloned=4)
         bare = floor.starts(land.home, max(10, rounds // 10))
-        figures.append(
-            distribution(
-                "backend.cloned",
-                "ms",
-                cloned,
-                floor=(_START, bare),
-                goal={"p50": 35},
-                or_ratio=NEAR_FLOOR,
-            )
-        )
+        figures.append(_near("backend.cloned", cloned, (_START, bare), {"p50": 35}))
     with ground(pool_size="0", pool_cloned="0", sleep_after="0") as land:
         report("leases without a pool")
         cold = _each(land, rounds // 4)
         bare = floor.starts(land.home, max(10, rounds // 10))
-        figures.append(
-            distribution(
-                "backend.cold",
-                "ms",
-                cold,
-                floor=(_START, bare),
-                goal={"p50": 60},
-                or_ratio=NEAR_FLOOR,
-            )
-        )
+        figures.append(_near("backend.cold", cold, (_START, bare), {"p50": 60}))
     with ground(sleep_after="1", pool_size="0", pool_cloned="0") as land:
         report("waking what sleeps")
         woken = _wake(land, 8 if is_quick else 30)
         bare = floor.starts(land.home, max(10, rounds // 10))
-        figures.append(
-            distribution(
-                "backend.wake",
-                "ms",
-                woken,
-                floor=(_START, bare),
-                goal={"p50": 30},
-                or_ratio=NEAR_FLOOR,
-            )
-        )
+        figures.append(_near("backend.wake", woken, (_START, bare), {"p50": 30}))
     return figures
+
+
+def _near(name: str, samples: list[float], floor: tuple[str, list[float]], goal: dict[str, float]) -> Figure:
+    """A figure whose goal for p50 is also met near its floor."""
+    return distribution(name, "ms", samples, floor=floor, goal=goal, or_ratio=NEAR_FLOOR)
 
 
 def migrated_bundle(count: int) -> Bundle:
