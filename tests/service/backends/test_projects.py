@@ -55,7 +55,8 @@ async def test_a_bundle_must_be_what_it_says(toftd: RunningDaemon) -> None:
 
 async def test_the_first_lease_applies_and_the_next_clones(toftd: RunningDaemon) -> None:
     """The first lease of a project runs its files and says so step by step; the next applies nothing."""
-    digest = await toftd.put(bundle_of({"1_todos.sql": TODOS, "supabase/seed.sql": SEED}))
+    own = TODOS + "-- that nobody has applied before\n"
+    digest = await toftd.put(bundle_of({"1_todos.sql": own, "supabase/seed.sql": SEED}))
     first, stream = await toftd.hold(project=digest)
     assert first["template"] | {"key": ""} == {"key": "", "was_cached": False, "applied": 2}
     assert "applying supabase/migrations/1_todos.sql" in stream.progress

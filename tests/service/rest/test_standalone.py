@@ -16,7 +16,7 @@ import pytest
 
 import toft
 from tests.kit.fix_postgres import PASSWORD, SUPERUSER, PlainCluster, find_free_port
-from toft.pg.connection import Connection
+from toft.pg.connection import Connection, connect
 from toft.tokens.jwt import KeyRing
 
 SECRET = "reallyreallyreallyreallyverysafe"
@@ -255,22 +255,20 @@ async def test_a_body_of_a_hundred_megabytes(standalone: Standalone) -> None:
     assert (await standalone.client.get("/things", headers=bearer("web"))).status_code == 200
 
 
-async def copy_database(connection: Connection) -> None:
-    """A copy of the database, once those who were there before have gone."""
-    others = "select pid from pg_stat_activity where datname = 'postgres' and pid <> pg_backend_pid()"
-    async with asyncio.timeout(30):
-        while await connection.query(others):
-            await asyncio.sleep(0.01)
-    await connection.script("create database victim template postgres")
+async def make_victim(cluster: PlainCluster, admin: Connection) -> None:
+    """A database of its own, with the same in it."""
+    await admin.script("create database victim")
+    inside = await connect(cluster.socket_path, SUPERUSER, PASSWORD, "victim")
+    await inside.script(SETUP)
+    inside.close()
 
 
 async def test_a_database_that_is_dropped_and_made_again(
     plain_postgres: PlainCluster, plain_connection: Connection
 ) -> None:
     """Without it 503; with the next one of its name all works, and no restart was needed."""
-    await plain_connection.script(SETUP)
     await plain_connection.script("drop database if exists victim")
-    await copy_database(plain_connection)
+    await make_victim(plain_postgres, plain_connection)
     process = await asyncio.create_subprocess_exec(
         *(*DATA_API, "--json", "--port", "0", "--schemas", "api", "--anon-role", "web"),
         env={
@@ -289,7 +287,7 @@ async def test_a_database_that_is_dropped_and_made_again(
         replies = [await client.get("/things") for _ in range(3)]
         assert [reply.status_code for reply in replies] == [503] * 3
         assert {reply.headers["retry-after"] for reply in replies} == {"1"}
-        await copy_database(plain_connection)
+        await make_victim(plain_postgres, plain_connection)
         reply = await client.get("/things")
         assert (reply.status_code, reply.json()) == (200, [{"id": 1, "name": "one"}])
     process.send_signal(signal.SIGTERM)
