@@ -88,7 +88,7 @@ def parse_user_metadata(text: str | bytes | None) -> dict[str, Any] | None:
         return None
     try:
         value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     if not isinstance(value, dict) or "\\u0000" in msgspec.json.encode(value).decode():
         return None

@@ -19,7 +19,7 @@ def parse_object(raw: bytes) -> dict[str, Any]:
         return {}
     try:
         value = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise invalid_request("Body is not valid JSON") from None
     if not isinstance(value, dict):
         raise invalid_request("body must be object")

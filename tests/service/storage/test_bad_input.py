@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import errno
 import unicodedata
 from collections.abc import AsyncIterator
@@ -14,6 +15,9 @@ import pytest
 
 from tests.kit.fix_storage import StorageBackend
 from toft.storage.blobs import files
+from toft.storage.content import parse_user_metadata
+from toft.storage.errors import StorageError
+from toft.storage.s3.form import check_policy
 
 ALLOWED = "abzABZ019_/!-.*'() &$=@;:+,?"
 REFUSED = '[]{}^|#%~<>"\\`\x00\x01\x1f\x7f\n\r\t\u00e9\u0131\u2028\ufeff\U0001f600'
@@ -242,3 +246,17 @@ async def test_upload_that_is_aborted_in_a_form(store: StorageBackend):
     )
     assert answer.status_code == 400
     assert store.files() == []
+
+
+async def test_endless_nesting(store: StorageBackend):
+    """JSON that is nested without end is as any other that cannot be read: refused, or passed over."""
+    await store.bucket()
+    deep = b"[" * 100_000
+    for route in ("POST /bucket", "POST /object/list/things", "POST /object/sign/things/x"):
+        answer = await store.call(route, content=deep, content_type="application/json")
+        assert answer.status_code == 400, route
+    assert parse_user_metadata(deep) is None
+    assert parse_user_metadata(b'{"a":' * 100_000) is None
+    with pytest.raises(StorageError) as caught:
+        check_policy({"policy": base64.b64encode(deep).decode()}, "things", 0.0)
+    assert caught.value.code == "InvalidPolicyDocument"

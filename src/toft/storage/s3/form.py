@@ -112,7 +112,7 @@ def check_policy(fields: Mapping[str, str], bucket: str, now: float) -> tuple[in
         policy = msgspec.json.decode(base64.b64decode(fields.get("policy", ""), validate=True))
         until = datetime.fromisoformat(policy["expiration"])
         conditions = list(_conditions(policy["conditions"]))
-    except (ValueError, KeyError, TypeError, msgspec.DecodeError):
+    except (ValueError, KeyError, TypeError, RecursionError, msgspec.DecodeError):
         raise s3_error("InvalidPolicyDocument", 400, "The policy document is invalid.") from None
     if now >= until.replace(tzinfo=until.tzinfo or UTC).timestamp():
         raise expired()
