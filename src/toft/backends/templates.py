@@ -21,7 +21,6 @@ from toft.backends.recipe import Question, Recipe
 from toft.backends.records import TemplateRecord
 from toft.backends.trash import Trash
 from toft.engine.template import Launch, load_template
-from toft.errors.engine import TemplateFailed
 from toft.errors.shape import ToftError
 from toft.host.files import tree_bytes
 from toft.ids import TemplateKey
@@ -108,13 +107,6 @@ class Templates:
     def usable(self) -> list[TemplateKey]:
         """Keys of those that backends can be made from."""
         return [key for key, record in self._known.items() if record.recipe is not None]
-
-    def password(self, key: TemplateKey) -> str:
-        """The administrator's password in fresh clones. Raises `TemplateFailed` when the template is gone."""
-        template = load_template(self._folder, key)
-        if template is None:
-            raise TemplateFailed(engine=key, cause="it is not there any more")
-        return template.password
 
     def use(self, tx: Transaction, key: TemplateKey) -> None:
         """A lease asked for it."""

@@ -99,10 +99,9 @@ async def tell_awake(context: Context, backend: Backend) -> None:
 
 
 def _opening_password(context: Context, backend: Backend) -> str:
-    """The administrator's password in what the backend was made from."""
-    if backend.snapshot is None:
-        return context.templates.password(backend.template_key)
-    return context.snapshots.password(backend.snapshot) or secrets_of(backend).passwords[SUPERUSER]
+    """The administrator's password in the snapshot that it was made from, which may be its own."""
+    taken = context.snapshots.password(backend.snapshot) if backend.snapshot is not None else None
+    return taken or secrets_of(backend).passwords[SUPERUSER]
 
 
 def worker_spec(context: Context, backend: Backend, *, is_awake: bool) -> BackendSpec:
